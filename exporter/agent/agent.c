@@ -60,7 +60,7 @@ struct agent {
 
 #define say(a, format, ...) ni_say(stderr, "%s: " format "\n", (a)->argv[0], ##__VA_ARGS__)
 
-static struct ni_metrics_in figures(struct agent *a) {
+static struct ni_metrics_in collect_figures(struct agent *a) {
   struct ni_agent_self *s = &a->self;
   const struct ni_otlp_totals sent = a->otlp ? ni_otlp_totals(a->otlp) : (struct ni_otlp_totals){0};
   ni_readers_figures(a->readers, s);
@@ -90,7 +90,7 @@ static struct ni_metrics_in figures(struct agent *a) {
                                 .nvidia = a->set->o.nvidia_names};
 }
 
-static void save(struct agent *a) {
+static void save_state(struct agent *a) {
   int e = ni_live_save(&a->live, a->dir, "agent.state", a->mono_ns);
   if ((e < 0) != a->unsaved)
     say(a, "%s/agent.state: %s", a->state, e < 0 ? strerror(-e) : "saved again");
@@ -104,16 +104,16 @@ static void save(struct agent *a) {
 }
 
 /*
- * Before counters are shown: what was shown must be there after a kill. Logs would say most of it again, but
- * not of a job whose box went meanwhile, nor who came last to what was under way.
+ * Saves the state before counters are shown: what was shown must be there after a kill. Logs would say most
+ * of it again, but not of a job whose box is gone meanwhile, nor who was last in operations under way.
  */
-static void save_shown(struct agent *a) {
+static void save_shown_state(struct agent *a) {
   if (a->settled && a->changed)
-    save(a);
+    save_state(a);
 }
 
-/* GET of /metrics, /v1/now, /healthz. */
-static void answer(void *arg, const struct ni_http_request *q, struct ni_http_answer *to) {
+/* Answers GET of /metrics, /v1/now and /healthz. */
+static void answer_request(void *arg, const struct ni_http_request *q, struct ni_http_answer *to) {
   struct agent *a = arg;
   bool metrics = strcmp(q->path, "/metrics") == 0, now = strcmp(q->path, "/v1/now") == 0,
        health = strcmp(q->path, "/healthz") == 0;
@@ -121,8 +121,8 @@ static void answer(void *arg, const struct ni_http_request *q, struct ni_http_an
   if (!metrics && !now && !health)
     return;
   if (metrics)
-    save_shown(a);
-  const struct ni_metrics_in in = figures(a);
+    save_shown_state(a);
+  const struct ni_metrics_in in = collect_figures(a);
   const char *said = a->unsaved ? "degraded: the state cannot be saved"
       : in.self->degraded       ? "degraded: samples are lost"
                                 : "ok";
@@ -139,15 +139,13 @@ static void answer(void *arg, const struct ni_http_request *q, struct ni_http_an
   fine = fine && !ferror(f);
   if (f && fclose(f) != 0)
     fine = false;
-  *to = (struct ni_http_answer){.status = 200,
-                                .body = text,
-                                .len = bytes,
-                                .shared = true,
-                                .counted = metrics,
-                                .type = health        ? "text/plain"
-                                    : now             ? "application/json"
-                                    : q->open_metrics ? NI_METRICS_OPEN_TYPE
-                                                      : NI_METRICS_TEXT_TYPE};
+  const char *type = q->open_metrics ? NI_METRICS_OPEN_TYPE : NI_METRICS_TEXT_TYPE;
+  if (health)
+    type = "text/plain";
+  else if (now)
+    type = "application/json";
+  *to = (struct ni_http_answer){
+      .status = 200, .body = text, .len = bytes, .shared = true, .counted = metrics, .type = type};
   if (fine)
     return;
   free(text);
@@ -158,8 +156,8 @@ static void answer(void *arg, const struct ni_http_request *q, struct ni_http_an
 }
 
 static void send_otlp(struct agent *a) {
-  save_shown(a);
-  const struct ni_metrics_in in = figures(a);
+  save_shown_state(a);
+  const struct ni_metrics_in in = collect_figures(a);
   size_t bytes;
   const struct ni_otlp_totals t = ni_otlp_totals(a->otlp);
   if (*t.error && strcmp(t.error, a->refused) != 0)
@@ -170,8 +168,8 @@ static void send_otlp(struct agent *a) {
   a->sent_ns = a->mono_ns;
 }
 
-/* To systemd, where it has begun us. */
-static void notify(const char *text) {
+/* Tells systemd, if it has started us. */
+static void notify_systemd(const char *text) {
   struct sockaddr_un to = {.sun_family = AF_UNIX};
   const char *path = getenv("NOTIFY_SOCKET");
   size_t n = path ? strlen(path) : 0;
@@ -186,8 +184,8 @@ static void notify(const char *text) {
   close(fd);
 }
 
-/* Where the state lies when nobody says so. Homes are often shared by all nodes. */
-static void state_path(struct agent *a) {
+/* Chooses where the state lies if nobody names a folder. Homes are often shared by all nodes. */
+static void choose_state_path(struct agent *a) {
   const char *given = a->set->o.state_dir, *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
   if (!given)
     given = getenv("STATE_DIRECTORY");
@@ -202,7 +200,9 @@ static void state_path(struct agent *a) {
   snprintf(a->ring, sizeof a->ring, "%s/ring", a->state);
 }
 
-/* The folder, for one agent alone. A lock of fcntl() is no child's, and says whose it is. */
+/*
+ * Opens the folder, for one agent only. A lock of fcntl() is not inherited by children, and says who has it.
+ */
 static bool open_state(struct agent *a) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   char why[256] = "";
@@ -234,7 +234,7 @@ static bool open_state(struct agent *a) {
   return true;
 }
 
-static bool watch(const struct agent *a, int fd, void *ptr) {
+static bool watch_fd(const struct agent *a, int fd, void *ptr) {
   struct epoll_event e = {.events = EPOLLIN, .data.ptr = ptr};
   return fd >= 0 && epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
@@ -247,10 +247,10 @@ static bool open_http(struct agent *a, const struct ni_agent_options *o) {
                                        .open = o->open,
                                        .connections = 64};
   char why[512];
-  int e = ni_http_open(&a->http, &http, answer, a, why, sizeof why);
+  int e = ni_http_open(&a->http, &http, answer_request, a, why, sizeof why);
   if (e < 0)
     say(a, "%s", why);
-  return e == 0 && watch(a, ni_http_fd(a->http), &a->http);
+  return e == 0 && watch_fd(a, ni_http_fd(a->http), &a->http);
 }
 
 static void close_parts(struct agent *a) {
@@ -274,7 +274,7 @@ static void close_parts(struct agent *a) {
   ni_running_free(&a->before);
 }
 
-/* Readers alone are needed. */
+/* Opens the parts. Only the readers are required. */
 static bool open_parts(struct agent *a) {
   const struct ni_agent_options *o = &a->set->o;
   snprintf(a->node, sizeof a->node, "%s", o->node ? o->node : "");
@@ -284,7 +284,7 @@ static bool open_parts(struct agent *a) {
   if (e < 0)
     say(a, "no samples of NICs, GPUs and the host: %s", strerror(-e));
   else
-    watch(a, ni_sampler_fd(a->sampler), &a->sampler);
+    watch_fd(a, ni_sampler_fd(a->sampler), &a->sampler);
   char why[512];
   char *header = o->otlp_header_file
       ? ni_http_secret("otlp-header-file", o->otlp_header_file, true, why, sizeof why)
@@ -306,10 +306,10 @@ static bool open_parts(struct agent *a) {
   return e == 0;
 }
 
-/* Certificate and token, too, are read anew. Readers go on where the sums are. */
-static void reload(struct agent *a) {
+/* Reads the settings anew, with certificate and token. Readers continue where the sums are. */
+static void reload_settings(struct agent *a) {
   int code;
-  notify("RELOADING=1");
+  notify_systemd("RELOADING=1");
   struct ni_settings *before = a->set, *next = ni_settings_read(a->argc, a->argv, &code);
   const char *was = before->o.state_dir ? before->o.state_dir : "",
              *is = next && next->o.state_dir ? next->o.state_dir : "";
@@ -325,13 +325,13 @@ static void reload(struct agent *a) {
     say(a, "SIGHUP: the settings stay as they were");
   if (next)
     ni_settings_free(next);
-  notify("READY=1");
+  notify_systemd("READY=1");
 }
 
 /* ---- the loop ---- */
 
-/* Between two turns the clocks go alike, but for what is slewed: 0.05 % at most, says NTP. */
-static void look_at_clocks(struct agent *a) {
+/* Between two turns both clocks advance equally, except for what is slewed: 0.05 % at most, says NTP. */
+static void check_clocks(struct agent *a) {
   uint64_t unix_ns = a->turns ? a->unix_ns + SECOND : ni_now_ns(CLOCK_REALTIME);
   uint64_t mono_ns = a->turns ? a->mono_ns + SECOND : ni_now_ns(CLOCK_MONOTONIC);
   int64_t went = (int64_t)(mono_ns - a->mono_ns), step = (int64_t)(unix_ns - a->unix_ns) - went;
@@ -343,8 +343,8 @@ static void look_at_clocks(struct agent *a) {
   say(a, "the clock was set by %.3f s", (double)step / 1e9);
 }
 
-/* What the head wants is asked for each second, too: the first sample may be long ago. */
-static void look_at_head(struct agent *a) {
+/* Asks each second what the head wants: the first sample may be long ago. */
+static void check_head(struct agent *a) {
   int64_t tick_ns;
   uint64_t period_ns;
   bool bandwidth;
@@ -355,14 +355,14 @@ static void look_at_head(struct agent *a) {
     ni_sampler_follow(a->sampler, tick_ns, period_ns, bandwidth);
 }
 
-static void put_sample(struct agent *a) {
+static void send_sample(struct agent *a) {
   const struct ni_metrics_in in = {.live = &a->live, .running = &a->running, .unix_ns = a->unix_ns};
   struct ni_sample *s = ni_up_sample(&a->up, &in);
   if (s)
     ni_uplink_put(a->uplink, s, a->samples.at_mono_ns);
 }
 
-static void tick(struct agent *a) {
+static void run_tick(struct agent *a) {
   const struct ni_agent_options *o = &a->set->o;
   if (a->readers)
     ni_readers_tick(a->readers, a->mono_ns);
@@ -370,9 +370,9 @@ static void tick(struct agent *a) {
   a->settled |= !a->readers || ni_readers_settled(a->readers);
   ni_hooks_turn(&a->hooks, o->on_hang.word, &a->live, a->node, a->mono_ns);
   if ((a->changed || a->unsaved) && a->mono_ns - a->saved_ns >= 5 * SECOND)
-    save(a);
+    save_state(a);
   if (a->uplink)
-    look_at_head(a);
+    check_head(a);
   if (a->ras)
     ni_ras_watch_turn(a->ras, a->mono_ns, &a->self.ras);
   if (a->otlp && a->mono_ns - a->sent_ns >= o->otlp_every_ns)
@@ -394,22 +394,22 @@ static void take_sample(struct agent *a) {
     a->before = a->running;
     a->running = older;
   }
-  (void)ni_sampler_take(a->sampler, &a->running, &a->samples);
+  (void)ni_sampler_copy(a->sampler, &a->running, &a->samples);
   if (a->uplink && a->samples.at_mono_ns != at_ns)
-    put_sample(a);
+    send_sample(a);
   if (a->samples.ring.degraded != was)
     say(a, "%s: %s", a->ring, was ? "takes samples again" : a->samples.ring.why);
 }
 
-/* true: what else had something may be gone by now. */
-static bool handle(struct agent *a, void *from) {
+/* true: other things that had an event may be gone by now. */
+static bool handle_event(struct agent *a, void *from) {
   struct signalfd_siginfo s;
   uint64_t times;
   if (from == &a->timer && read(a->timer, &times, sizeof times) == sizeof times)
-    tick(a);
+    run_tick(a);
   if (from == &a->signals && read(a->signals, &s, sizeof s) == sizeof s) {
     if (s.ssi_signo == SIGHUP)
-      reload(a);
+      reload_settings(a);
     else
       a->ended = true;
   }
@@ -424,21 +424,21 @@ static bool handle(struct agent *a, void *from) {
   return false;
 }
 
-static void loop(struct agent *a) {
+static void run_loop(struct agent *a) {
   struct epoll_event event[32];
   while (!a->ended) {
     int n = epoll_wait(a->epoll, event, 32, a->turns ? 1 : -1);
-    look_at_clocks(a);
-    for (int i = 0; i < n && !handle(a, event[i].data.ptr); i++)
+    check_clocks(a);
+    for (int i = 0; i < n && !handle_event(a, event[i].data.ptr); i++)
       continue;
     if (a->turns) {
-      tick(a);
+      run_tick(a);
       a->ended |= --a->turns == 0;
     }
   }
 }
 
-static bool begin(struct agent *a) {
+static bool begin_agent(struct agent *a) {
   sigset_t set;
   const char *turns = getenv("NI_AGENT_TURNS");
   a->turns = turns ? strtoull(turns, NULL, 10) : 0;
@@ -456,41 +456,41 @@ static bool begin(struct agent *a) {
   a->epoll = epoll_create1(EPOLL_CLOEXEC);
   a->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   a->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  if (!watch(a, a->signals, &a->signals) || !watch(a, a->timer, &a->timer) ||
+  if (!watch_fd(a, a->signals, &a->signals) || !watch_fd(a, a->timer, &a->timer) ||
       timerfd_settime(a->timer, 0, &every, NULL) != 0) {
     say(a, "%s", strerror(errno));
     return false;
   }
   (void)gethostname(a->node, sizeof a->node - 1);
-  state_path(a);
+  choose_state_path(a);
   if (!open_state(a) || !open_http(a, &a->set->o) || !open_parts(a))
     return false;
   ni_hooks_turn(&a->hooks, NULL, &a->live, a->node, a->mono_ns); /* what was told before */
   return true;
 }
 
-static void end(struct agent *a, bool served) {
-  notify("STOPPING=1");
+static void end_agent(struct agent *a, bool served) {
+  notify_systemd("STOPPING=1");
   if (served && a->otlp)
     send_otlp(a);
   close_parts(a);
   if (served)
-    save(a);
+    save_state(a);
   if (a->http)
     ni_http_close(a->http);
   ni_live_free(&a->live);
   ni_settings_free(a->set);
 }
 
-/* Whoever waits may go on. In the background messages go to agent.log from here on. */
-static void serves(struct agent *a, int waiting) {
+/* Tells whoever waits that the agent serves. In the background, messages go to agent.log from here on. */
+static void report_serving(struct agent *a, int waiting) {
   char line[256];
   snprintf(line, sizeof line, "%s: serves %s (pid %d)", a->argv[0], ni_http_url(a->http), (int)getpid());
   if (waiting < 0)
     ni_say(stderr, "%s\n", line);
   else
     ni_background_done(waiting, line, a->dir, "agent.log");
-  notify("READY=1");
+  notify_systemd("READY=1");
 }
 
 int ni_agent_main(int argc, char **argv) {
@@ -502,11 +502,11 @@ int ni_agent_main(int argc, char **argv) {
     return code;
   if (!a.set->o.foreground)
     waiting = ni_background(argv[0]);
-  bool served = begin(&a);
+  bool served = begin_agent(&a);
   if (served) {
-    serves(&a, waiting);
-    loop(&a);
+    report_serving(&a, waiting);
+    run_loop(&a);
   }
-  end(&a, served);
+  end_agent(&a, served);
   return served ? NI_EXIT_FINE : NI_EXIT_COULD_NOT_RUN;
 }

@@ -12,7 +12,7 @@
 
 #define LONGEST_NS UINT64_C(60000000000)
 
-static FILE *verdict(const struct ni_live_job *job, const char *node) {
+static FILE *write_verdict(const struct ni_live_job *job, const char *node) {
   static const struct ni_json_field fields[] = {
       NI_JSON_AS(ni_live_job, job, "job_id"), NI_JSON(ni_live_job, attempt),
       NI_JSON_AS(ni_live_job, hang.sentence, "sentence"), NI_JSON_AS(ni_live_job, hang.path, "path"),
@@ -31,9 +31,9 @@ static FILE *verdict(const struct ni_live_job *job, const char *node) {
   return f;
 }
 
-static void run(struct ni_task *t, char *const *argv, const struct ni_live_job *job, const char *node,
-                uint64_t mono_ns) {
-  FILE *f = verdict(job, node);
+static void run_hook(struct ni_task *t, char *const *argv, const struct ni_live_job *job, const char *node,
+                     uint64_t mono_ns) {
+  FILE *f = write_verdict(job, node);
   bool fine = f && fflush(f) == 0 && lseek(fileno(f), 0, SEEK_SET) == 0 &&
       ni_task_begin(t, argv, (int[]){fileno(f), STDOUT_FILENO, STDERR_FILENO}, 0, true, mono_ns + LONGEST_NS);
   if (!fine)
@@ -42,7 +42,7 @@ static void run(struct ni_task *t, char *const *argv, const struct ni_live_job *
     fclose(f);
 }
 
-static void look_after(struct ni_task *t, uint64_t mono_ns) {
+static void report_if_over(struct ni_task *t, uint64_t mono_ns) {
   int code;
   if (!t->pid || !ni_task_over(t, mono_ns, &code))
     return;
@@ -57,7 +57,7 @@ void ni_hooks_turn(struct ni_hooks *h, char *const *argv, const struct ni_live *
                    uint64_t mono_ns) {
   int unused = -1;
   for (int i = 0; i < NI_HOOKS_MAX; i++) {
-    look_after(&h->task[i], mono_ns);
+    report_if_over(&h->task[i], mono_ns);
     if (!h->task[i].pid)
       unused = i;
   }
@@ -71,12 +71,13 @@ void ni_hooks_turn(struct ni_hooks *h, char *const *argv, const struct ni_live *
     int k = 0;
     while (k < NI_HOOKS_TOLD && h->told[k] != hash)
       k++;
-    if (!j->hang.job[0] || k < NI_HOOKS_TOLD || (argv && unused < 0))
+    const bool is_told = k < NI_HOOKS_TOLD, is_busy = argv && unused < 0;
+    if (!j->hang.job[0] || is_told || is_busy)
       continue;
     h->told[h->n_told++ % NI_HOOKS_TOLD] = hash;
     if (!argv)
       continue;
-    run(&h->task[unused], argv, j, node, mono_ns);
+    run_hook(&h->task[unused], argv, j, node, mono_ns);
     unused = -1; /* one a second */
   }
 }

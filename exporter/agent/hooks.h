@@ -13,7 +13,7 @@ struct ni_hooks {                       /* all 0: nothing was told */
   uint64_t told[NI_HOOKS_TOLD], n_told; /* told: hashes of verdicts, the oldest go */
   struct ni_task task[NI_HOOKS_MAX];
 };
-/* Once a second. argv: of the program; NULL: none is run, and what hangs counts as told. */
+/* Call it once a second. argv: of the program; NULL: none is run, and hangs count as reported. */
 void ni_hooks_turn(struct ni_hooks *h, char *const *argv, const struct ni_live *l, const char *node,
                    uint64_t mono_ns);
 #endif

@@ -40,8 +40,8 @@ struct ni_otlp {
   struct ni_otlp_totals totals;
 };
 
-/* What is beyond the bound is not read: the status alone counts then. */
-static size_t take_answer(char *p, size_t one, size_t n, void *arg) {
+/* Nothing beyond the bound is read: then only the status counts. */
+static size_t collect_answer(char *p, size_t one, size_t n, void *arg) {
   struct ni_otlp *o = arg;
   if (n > ANSWER_MAX - o->answered)
     return 0;
@@ -50,29 +50,29 @@ static size_t take_answer(char *p, size_t one, size_t n, void *arg) {
   return n;
 }
 
-/* How long a request may take from now on. */
-static long left_ms(struct ni_otlp *o) {
+/* How long a request may still take. */
+static long time_left_ms(struct ni_otlp *o) {
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC), end = o->end_ns ? o->end_ns : now + 30 * SECOND;
   return now < end ? (long)((end - now) / 1000000) : 0;
 }
 
-/* Asked once a second while a server is waited for. */
-static int stopped(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
-  return left_ms(arg) == 0;
+/* Called once a second while a server is waited for. */
+static int is_stopped(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
+  return time_left_ms(arg) == 0;
 }
 
 /*
- * One try, the one behind so many that failed. 0: it is there; else the time until the next one, or NEVER.
+ * Posts once; `failed` tries came before. 0: it has arrived; else the time until the next try, or NEVER.
  * said: why, or "".
  */
-static uint64_t post(struct ni_otlp *o, FILE *body, unsigned failed, uint64_t *refused, char said[256]) {
+static uint64_t post_once(struct ni_otlp *o, FILE *body, unsigned failed, uint64_t *refused, char said[256]) {
   curl_off_t after = 0;
   long code = 0;
   *said = *o->said = 0;
   o->answered = *refused = 0;
   SET(POSTFIELDSIZE, fseek(body, 0, SEEK_END) == 0 ? ftell(body) : 0L);
   SET(READDATA, body);
-  SET(TIMEOUT_MS, left_ms(o) + 1);
+  SET(TIMEOUT_MS, time_left_ms(o) + 1);
   rewind(body);
   CURLcode e = curl_easy_perform(o->curl);
   curl_easy_getinfo(o->curl, CURLINFO_RESPONSE_CODE, &code);
@@ -86,7 +86,8 @@ static uint64_t post(struct ni_otlp *o, FILE *body, unsigned failed, uint64_t *r
     snprintf(said, 256, "the server answers %ld", code);
   else
     snprintf(said, 256, "%s", *o->said ? o->said : curl_easy_strerror(e));
-  if (e == CURLE_OK && code != 429 && code != 502 && code != 503 && code != 504)
+  const bool is_temporary = code == 429 || code == 502 || code == 503 || code == 504;
+  if (e == CURLE_OK && !is_temporary)
     return NEVER;
   curl_easy_getinfo(o->curl, CURLINFO_RETRY_AFTER, &after);
   if (after > 0)
@@ -95,14 +96,18 @@ static uint64_t post(struct ni_otlp *o, FILE *body, unsigned failed, uint64_t *r
   return pause / 2 + ni_hash(0, ni_now_ns(CLOCK_MONOTONIC)) % (pause / 2);
 }
 
-static void *work(void *arg) {
+static void *send_in_thread(void *arg) {
   struct ni_otlp *o = arg;
   uint64_t now, due = 0, refused;
   unsigned failed = 0; /* one after the other */
   char said[256];
   pthread_mutex_lock(&o->lock);
-  /* In the end there is no time for a server that is not there, or has asked for a pause. */
-  while (now = ni_now_ns(CLOCK_MONOTONIC), !o->end_ns || (o->waits.body && now >= due && now < o->end_ns)) {
+  /* At the end there is no time for a server that is away or that has asked for a pause. */
+  for (;;) {
+    now = ni_now_ns(CLOCK_MONOTONIC);
+    const bool is_due = o->waits.body && now >= due;
+    if (o->end_ns && (!is_due || now >= o->end_ns))
+      break;
     if (!o->waits.body) {
       pthread_cond_wait(&o->news, &o->lock);
     } else if (now < due) {
@@ -114,7 +119,7 @@ static void *work(void *arg) {
       o->totals.retried += r.tried;
       r.tried = true;
       pthread_mutex_unlock(&o->lock);
-      uint64_t pause = post(o, r.body, failed, &refused, said);
+      uint64_t pause = post_once(o, r.body, failed, &refused, said);
       pthread_mutex_lock(&o->lock);
       failed = pause && pause != NEVER ? failed + 1 : 0;
       due = failed ? ni_now_ns(CLOCK_MONOTONIC) + pause : 0;
@@ -149,7 +154,7 @@ static void free_otlp(struct ni_otlp *o) {
   free(o);
 }
 
-static int prepare(struct ni_otlp *o, const char *url, const char *header) {
+static int prepare_curl(struct ni_otlp *o, const char *url, const char *header) {
   static const char *const lines[] = {"Content-Type: application/x-protobuf", "Content-Encoding: gzip",
                                       "Expect:"};
   const char *host = strstr(url, "://"), *path = host ? strpbrk(host + 3, "/?#") : NULL;
@@ -184,11 +189,11 @@ static int prepare(struct ni_otlp *o, const char *url, const char *header) {
   SET(POST, 1L);
   SET(NOSIGNAL, 1L);
   SET(NOPROGRESS, 0L);
-  SET(XFERINFOFUNCTION, stopped);
+  SET(XFERINFOFUNCTION, is_stopped);
   SET(XFERINFODATA, o);
   SET(CONNECTTIMEOUT, 10L);
   SET(FORBID_REUSE, 1L); /* one that the server closed meanwhile would be tried again at once */
-  SET(WRITEFUNCTION, take_answer);
+  SET(WRITEFUNCTION, collect_answer);
   SET(WRITEDATA, o);
   return SET(URL, o->url) == CURLE_OK ? 0 : -ENOMEM;
 }
@@ -204,9 +209,9 @@ int ni_otlp_start(struct ni_otlp **out, const char *url, const char *header) {
   pthread_cond_init(&o->news, &monotonic);
   int e = curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, ni_wiping_free, ni_wiping_realloc, strdup,
                                calloc) == CURLE_OK
-      ? prepare(o, url, header)
+      ? prepare_curl(o, url, header)
       : -ENOMEM;
-  if (e == 0 && (e = -pthread_create(&o->thread, NULL, work, o)) == 0)
+  if (e == 0 && (e = -pthread_create(&o->thread, NULL, send_in_thread, o)) == 0)
     return 0;
   free_otlp(o);
   *out = NULL;

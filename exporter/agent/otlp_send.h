@@ -28,7 +28,7 @@ int ni_otlp_start(struct ni_otlp **out, const char *url, const char *header);
 /* Takes the request, which it packs and frees. Never waits. */
 void ni_otlp_put(struct ni_otlp *o, void *request, size_t bytes);
 struct ni_otlp_totals ni_otlp_totals(struct ni_otlp *o);
-/* Sends what waits, unless the server is to be left alone, 2 s at most. */
+/* Sends what waits, unless the server has to be left alone. Takes 2 s at most. */
 void ni_otlp_stop(struct ni_otlp *o);
 
 #endif

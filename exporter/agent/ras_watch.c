@@ -21,7 +21,7 @@
 #define NOBODY 65534
 #define AGAIN_NS UINT64_C(60000000000)
 
-/* Numbers alone, each by itself: relaxed, since nobody acts on two of them together. */
+/* Single numbers: relaxed, since nobody acts on two of them together. */
 struct shared {
   _Atomic uint64_t answered, failed, answered_mono_ns, there, communicators, odd, ranks[NI_RAS_HERE_COUNT],
       behind, still_ns;
@@ -34,13 +34,13 @@ struct ni_ras_watch {
   char where[];
 };
 
-static void set(_Atomic uint64_t *at, uint64_t value) {
+static void store_relaxed(_Atomic uint64_t *at, uint64_t value) {
   atomic_store_explicit(at, value, memory_order_relaxed);
 }
-static uint64_t get(_Atomic uint64_t *at) { return atomic_load_explicit(at, memory_order_relaxed); }
+static uint64_t load_relaxed(_Atomic uint64_t *at) { return atomic_load_explicit(at, memory_order_relaxed); }
 
-/* Who is behind in a job that runs is so for a moment: those who stay so are told. */
-static void tell(struct shared *s, const struct ni_ras_verdict *v) {
+/* In a job that runs, a rank is behind for a moment only. Those who stay behind are reported. */
+static void publish_verdict(struct shared *s, const struct ni_ras_verdict *v) {
   uint64_t ranks[NI_RAS_HERE_COUNT] = {0}, behind = 0;
   for (size_t i = 0; i < v->look->ras.n_comms; i++) {
     const struct ni_ras_comm *c = &v->look->ras.comm[i];
@@ -49,18 +49,18 @@ static void tell(struct shared *s, const struct ni_ras_verdict *v) {
   }
   NI_EACH(const struct ni_ras_trouble, t, v->trouble, v->n) behind += t->still_ns ? t->behind + t->unlike : 0;
   for (size_t i = 0; i < NI_RAS_HERE_COUNT; i++)
-    set(&s->ranks[i], ranks[i]);
-  set(&s->behind, behind);
-  set(&s->still_ns, v->still_ns);
-  set(&s->communicators, v->comms);
-  set(&s->odd, v->odd);
-  set(&s->answered_mono_ns, ni_now_ns(CLOCK_MONOTONIC));
-  set(&s->answered, get(&s->answered) + 1);
-  set(&s->there, 1);
+    store_relaxed(&s->ranks[i], ranks[i]);
+  store_relaxed(&s->behind, behind);
+  store_relaxed(&s->still_ns, v->still_ns);
+  store_relaxed(&s->communicators, v->comms);
+  store_relaxed(&s->odd, v->odd);
+  store_relaxed(&s->answered_mono_ns, ni_now_ns(CLOCK_MONOTONIC));
+  store_relaxed(&s->answered, load_relaxed(&s->answered) + 1);
+  store_relaxed(&s->there, 1);
 }
 
-/* One question. The look before it is freed, or stays where there is no answer. */
-static bool ask(struct ni_ras_watch *w, struct ni_ras_look *before) {
+/* Asks once. Frees the look before, or keeps it if there is no answer. */
+static bool ask_daemon(struct ni_ras_watch *w, struct ni_ras_look *before) {
   char why[512];
   size_t len;
   struct ni_ras_look now = {0};
@@ -73,7 +73,7 @@ static bool ask(struct ni_ras_watch *w, struct ni_ras_look *before) {
   now.ns = ni_now_ns(CLOCK_MONOTONIC);
   fine = ni_ras_judge(&v, &now, before->ns ? before : NULL, UINT64_MAX) == 0;
   if (fine)
-    tell(w->shared, &v);
+    publish_verdict(w->shared, &v);
   ni_ras_verdict_free(&v);
   ni_ras_look_free(fine ? before : &now);
   if (fine)
@@ -92,7 +92,7 @@ static void bound_memory(void) {
 #endif
 }
 
-static int work(void *arg) {
+static int watch_in_child(void *arg) {
   struct ni_ras_watch *w = arg;
   struct ni_ras_look before = {0};
   sigset_t none;
@@ -101,9 +101,9 @@ static int work(void *arg) {
   (void)sigprocmask(SIG_SETMASK, (sigemptyset(&none), &none), NULL);
   do {
     uint64_t began = ni_now_ns(CLOCK_MONOTONIC);
-    if (!ask(w, &before)) {
-      set(&w->shared->there, 0);
-      set(&w->shared->failed, get(&w->shared->failed) + 1);
+    if (!ask_daemon(w, &before)) {
+      store_relaxed(&w->shared->there, 0);
+      store_relaxed(&w->shared->failed, load_relaxed(&w->shared->failed) + 1);
       ni_ras_look_free(&before); /* of a job that may be another one next time */
     }
     uint64_t took = ni_now_ns(CLOCK_MONOTONIC) - began;
@@ -113,8 +113,8 @@ static int work(void *arg) {
   return 0;
 }
 
-static void begin(struct ni_ras_watch *w, uint64_t mono_ns) {
-  pid_t child = ni_as_owner_start(geteuid() == 0 ? NOBODY : geteuid(), -1, work, w);
+static void begin_child(struct ni_ras_watch *w, uint64_t mono_ns) {
+  pid_t child = ni_as_owner_start(geteuid() == 0 ? NOBODY : geteuid(), -1, watch_in_child, w);
   w->child = child > 0 ? child : 0;
   w->ended_ns = child > 0 ? 0 : mono_ns;
 }
@@ -130,7 +130,7 @@ int ni_ras_watch_start(struct ni_ras_watch **out, const char *where, uint64_t ev
   }
   strcpy(w->where, where);
   w->every_ns = every_ns;
-  begin(w, 0);
+  begin_child(w, 0);
   return 0;
 }
 
@@ -139,25 +139,25 @@ void ni_ras_watch_turn(struct ni_ras_watch *w, uint64_t mono_ns, struct ni_agent
   if (w->child && waitpid(w->child, NULL, WNOHANG) == w->child) {
     w->child = 0;
     w->ended_ns = mono_ns;
-    set(&s->there, 0);
-    set(&s->failed, get(&s->failed) + 1);
+    store_relaxed(&s->there, 0);
+    store_relaxed(&s->failed, load_relaxed(&s->failed) + 1);
   }
   if (!w->child && mono_ns >= w->ended_ns + AGAIN_NS)
-    begin(w, mono_ns);
-  uint64_t at = get(&s->answered_mono_ns);
+    begin_child(w, mono_ns);
+  uint64_t at = load_relaxed(&s->answered_mono_ns);
   *out = (struct ni_agent_ras){.asked = true,
-                               .there = get(&s->there) == 1,
-                               .answered = get(&s->answered),
-                               .failed = get(&s->failed),
+                               .there = load_relaxed(&s->there) == 1,
+                               .answered = load_relaxed(&s->answered),
+                               .failed = load_relaxed(&s->failed),
                                .age_ns = at && mono_ns > at ? mono_ns - at : 0,
-                               .communicators = get(&s->communicators),
-                               .odd = get(&s->odd),
-                               .behind = get(&s->behind),
-                               .still_ns = get(&s->still_ns)};
-  out->ranks = get(&s->ranks[NI_RAS_HERE]);
-  out->absent = get(&s->ranks[NI_RAS_ABSENT]);
-  out->unresponsive = get(&s->ranks[NI_RAS_UNRESPONSIVE]);
-  out->dead = get(&s->ranks[NI_RAS_DEAD]);
+                               .communicators = load_relaxed(&s->communicators),
+                               .odd = load_relaxed(&s->odd),
+                               .behind = load_relaxed(&s->behind),
+                               .still_ns = load_relaxed(&s->still_ns)};
+  out->ranks = load_relaxed(&s->ranks[NI_RAS_HERE]);
+  out->absent = load_relaxed(&s->ranks[NI_RAS_ABSENT]);
+  out->unresponsive = load_relaxed(&s->ranks[NI_RAS_UNRESPONSIVE]);
+  out->dead = load_relaxed(&s->ranks[NI_RAS_DEAD]);
 }
 
 void ni_ras_watch_stop(struct ni_ras_watch *w) {

@@ -24,15 +24,15 @@ struct ni_ring {
   struct ni_ring_totals totals;
 };
 
-static void failed(struct ni_ring *r, const char *what, const char *why, uint64_t now) {
+static void report_ring_failure(struct ni_ring *r, const char *what, const char *why, uint64_t now) {
   r->totals.errors++;
   r->totals.degraded = true;
   r->again_ns = now + AGAIN_NS;
   snprintf(r->totals.why, sizeof r->totals.why, "%.150s: %.100s", what, why);
 }
 
-/* Is it of the host that began `mine`? */
-static bool ours(const char *name, const char *mine) {
+/* Is it a file of the host that began `mine`? */
+static bool is_of_our_host(const char *name, const char *mine) {
   size_t n = strlen(mine);
   while (strncmp(mine + n, "-counters-", 10) != 0)
     n--; /* the last one: a host may be called so */
@@ -40,8 +40,8 @@ static bool ours(const char *name, const char *mine) {
       strcmp(name + n + strspn(name + n, "0123456789."), "jsonl.gz") == 0;
 }
 
-/* Of the older files the newest stay that have room beside `bytes`. */
-static void prune(struct ni_ring *r, uint64_t bytes, uint64_t now) {
+/* Keeps the newest of the older files that have room in addition to `bytes`. */
+static void prune_files(struct ni_ring *r, uint64_t bytes, uint64_t now) {
   const char *path = ni_series_path(r->writer), *mine = strrchr(path, '/') + 1;
   struct dirent **names;
   size_t kept = 0;
@@ -52,16 +52,17 @@ static void prune(struct ni_ring *r, uint64_t bytes, uint64_t now) {
     char old[4096];
     struct stat st;
     bool fits = snprintf(old, sizeof old, "%s/%s", r->dir, names[i]->d_name) < (int)sizeof old;
-    if (!fits || !ours(names[i]->d_name, mine) || strcmp(names[i]->d_name, mine) == 0)
+    if (!fits || !is_of_our_host(names[i]->d_name, mine) || strcmp(names[i]->d_name, mine) == 0)
       continue;
     if (lstat(old, &st) < 0 || !S_ISREG(st.st_mode))
       continue;
     uint64_t size = (uint64_t)st.st_size;
     full |= bytes + r->older + size > r->most || kept >= FILES_MAX;
-    if ((full || !size) && (unlink(old) == 0 || errno == ENOENT))
+    const bool must_go = full || !size;
+    if (must_go && (unlink(old) == 0 || errno == ENOENT))
       continue;
-    if (full || !size)
-      failed(r, names[i]->d_name, strerror(errno), now);
+    if (must_go)
+      report_ring_failure(r, names[i]->d_name, strerror(errno), now);
     r->older += size;
     kept++;
   }
@@ -69,21 +70,21 @@ static void prune(struct ni_ring *r, uint64_t bytes, uint64_t now) {
   r->totals.bytes = r->older + bytes;
 }
 
-static void begin(struct ni_ring *r, uint64_t now) {
+static void begin_file(struct ni_ring *r, uint64_t now) {
   char why[200];
   if (ni_series_create(&r->writer, r->dir, why, sizeof why) < 0) {
-    failed(r, r->dir, why, now);
+    report_ring_failure(r, r->dir, why, now);
     return;
   }
   r->totals.degraded = false;
   r->began_ns = now;
   ni_series_set_free(&r->set);
   r->set = (struct ni_series_set){.interval_ns = r->set.interval_ns};
-  prune(r, 0, now);
+  prune_files(r, 0, now);
 }
 
-/* What it cannot write any more is lost. */
-static void end(struct ni_ring *r) {
+/* Ends the file. What cannot be written any more is lost. */
+static void end_file(struct ni_ring *r) {
   if (!r->writer)
     return;
   struct ni_series_totals t = ni_series_totals(r->writer);
@@ -99,7 +100,7 @@ int ni_ring_open(struct ni_ring **out, const char *dir, uint64_t bytes, uint64_t
   }
   r->most = bytes;
   r->set.interval_ns = every_ns;
-  begin(r, now_ns);
+  begin_file(r, now_ns);
   return 0;
 }
 
@@ -113,22 +114,23 @@ void ni_ring_turn(struct ni_ring *r, uint64_t now_ns) {
   if (now_ns < r->again_ns)
     return;
   if (!r->writer)
-    begin(r, now_ns);
+    begin_file(r, now_ns);
   if (!r->writer || !ni_series_due(r->writer))
     return;
   int e = ni_series_flush(r->writer);
   struct ni_series_totals t = ni_series_totals(r->writer);
   r->totals.degraded = false;
   if (e < 0)
-    failed(r, ni_series_path(r->writer), e == -ESTALE ? "the file is gone, or its folder" : strerror(-e),
-           now_ns);
-  if (e == -ESTALE || (e == 0 && (t.bytes > r->most / PARTS || now_ns - r->began_ns >= HOUR_NS))) {
+    report_ring_failure(r, ni_series_path(r->writer),
+                        e == -ESTALE ? "the file is gone, or its folder" : strerror(-e), now_ns);
+  const bool is_full = t.bytes > r->most / PARTS || now_ns - r->began_ns >= HOUR_NS;
+  if (e == -ESTALE || (e == 0 && is_full)) {
     r->older += e == 0 ? t.bytes : 0;
-    end(r);
-    begin(r, now_ns);
+    end_file(r);
+    begin_file(r, now_ns);
     t = (struct ni_series_totals){0};
   } else if (r->older + t.bytes > r->most) {
-    prune(r, t.bytes, now_ns);
+    prune_files(r, t.bytes, now_ns);
   }
   r->totals.bytes = r->older + t.bytes;
   r->totals.lost = r->lost + t.lost;
@@ -139,7 +141,7 @@ const struct ni_ring_totals *ni_ring_totals(const struct ni_ring *r) { return &r
 void ni_ring_close(struct ni_ring *r) {
   if (!r)
     return;
-  end(r);
+  end_file(r);
   ni_series_set_free(&r->set);
   free(r->dir);
   free(r);

@@ -18,7 +18,7 @@ struct ni_sampler {
   pthread_t thread;
   int wake, ready; /* eventfd */
   _Atomic bool ended;
-  pthread_mutex_t lock; /* of what follows: the thread changes it, ni_sampler_take() reads it */
+  pthread_mutex_t lock; /* of what follows: the thread changes it, ni_sampler_copy() reads it */
   struct ni_running running;
   struct ni_sampler_totals totals;
   /* Below no lock: a thread that has no processor would hold it against whoever tells them. One that is older
@@ -28,7 +28,7 @@ struct ni_sampler {
   _Atomic bool bandwidth;     /* read before each sample */
 };
 
-static void sample(struct ni_sampler *s, uint64_t missed) {
+static void take_sample(struct ni_sampler *s, uint64_t missed) {
   const struct ni_set *set = s->now.c ? ni_collector_set(s->now.c) : NULL;
   bool any = set && set->n_counters;
   int64_t began = (int64_t)ni_now_ns(CLOCK_MONOTONIC);
@@ -41,7 +41,7 @@ static void sample(struct ni_sampler *s, uint64_t missed) {
   pthread_mutex_lock(&s->lock);
   /* -ENOMEM: the next sample tells it */
   if (set)
-    (void)ni_running_take(&s->running, set, s->now.at, s->now.when.real_ns);
+    (void)ni_running_add(&s->running, set, s->now.at, s->now.when.real_ns);
   s->totals.samples += any;
   s->totals.at_mono_ns = began;
   s->totals.missed += missed;
@@ -51,10 +51,10 @@ static void sample(struct ni_sampler *s, uint64_t missed) {
 }
 
 /*
- * Until the sample behind that of *at is due, which it becomes; as soon as it is told, by what is told.
- * false: it ended.
+ * Waits until the sample after that of *at is due, and sets *at to it. If new times are set meanwhile, they
+ * count at once. false: it ended.
  */
-static bool wait_next(struct ni_sampler *s, uint64_t *at, uint64_t *missed) {
+static bool wait_for_next(struct ni_sampler *s, uint64_t *at, uint64_t *missed) {
   int64_t next = 0;
   for (bool news = true; news;) {
     uint64_t told_ns = s->period_ns;
@@ -73,7 +73,7 @@ static bool wait_next(struct ni_sampler *s, uint64_t *at, uint64_t *missed) {
   return true;
 }
 
-static void *work(void *arg) {
+static void *sample_in_thread(void *arg) {
   struct ni_sampler *s = arg;
   uint64_t missed = 0, at;
   ni_sampling_idle(&s->o.cpus, true);
@@ -88,9 +88,9 @@ static void *work(void *arg) {
       s->o.pcie = !s->o.pcie;
       (void)ni_sampling_open(&s->now, &s->o);
     }
-    sample(s, missed);
+    take_sample(s, missed);
     ni_sampling_look(&s->now, &s->o, n++);
-  } while (wait_next(s, &at, &missed));
+  } while (wait_for_next(s, &at, &missed));
   ni_sampling_idle(&s->o.cpus, false); /* the end is waited for */
   ni_ring_close(s->ring);
   s->ring = NULL;
@@ -122,7 +122,7 @@ int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *rin
   if (e == 0)
     s->totals.ring = *ni_ring_totals(s->ring);
   if (e == 0)
-    e = -pthread_create(&s->thread, NULL, work, s);
+    e = -pthread_create(&s->thread, NULL, sample_in_thread, s);
   if (e < 0) {
     free_sampler(s);
     *out = NULL;
@@ -140,7 +140,7 @@ void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t peri
 
 int ni_sampler_fd(const struct ni_sampler *s) { return s->ready; }
 
-int ni_sampler_take(struct ni_sampler *s, struct ni_running *r, struct ni_sampler_totals *t) {
+int ni_sampler_copy(struct ni_sampler *s, struct ni_running *r, struct ni_sampler_totals *t) {
   (void)!read(s->ready, &(uint64_t){0}, 8);
   if (pthread_mutex_trylock(&s->lock) != 0)
     return 0; /* it writes to `ready` when it is done */

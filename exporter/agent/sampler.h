@@ -30,15 +30,15 @@ int ni_sampler_start(struct ni_sampler **out, uint64_t every_ns, const char *rin
  * (ni_wanted.pcie). Any thread.
  */
 void ni_sampler_follow(struct ni_sampler *s, int64_t tick_mono_ns, uint64_t period_ns, bool bandwidth);
-/* Readable after each sample; ni_sampler_take() empties it. */
+/* Readable after each sample; ni_sampler_copy() empties it. */
 int ni_sampler_fd(const struct ni_sampler *s);
 /*
  * A copy of the newest totals into *r, which begins as zeros or as the copy before, and *t. Never waits:
  * while the thread changes them both stay, and the descriptor will be readable again. 0 or -ENOMEM: *r is as
  * it was.
  */
-int ni_sampler_take(struct ni_sampler *s, struct ni_running *r, struct ni_sampler_totals *t);
-/* Writes what is due and ends, 5 s at most: a thread that a driver holds is left behind. */
+int ni_sampler_copy(struct ni_sampler *s, struct ni_running *r, struct ni_sampler_totals *t);
+/* Writes what is due and ends, in 5 s at most. A thread that a driver holds is left behind. */
 void ni_sampler_stop(struct ni_sampler *s);
 
 #endif

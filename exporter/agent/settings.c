@@ -8,8 +8,8 @@
 
 #include "exporter/base/process/as_user.h"
 
-/* Each line is tried by itself, so that what is wrong with it is told with its place. */
-static bool take_line(struct ni_argv *words, char *place, char *key) {
+/* Tries each line by itself, so that an error can be reported with its place. */
+static bool try_line(struct ni_argv *words, char *place, char *key) {
   struct ni_command alone = ni_agent_command;
   struct ni_agent_options o = {0};
   char *word = NULL, *value = strchr(key, '=');
@@ -36,8 +36,8 @@ static bool take_line(struct ni_argv *words, char *place, char *key) {
   return fine;
 }
 
-/* A "-" before the path, as in systemd's EnvironmentFile=: there need be no such file. */
-static bool read_file(struct ni_argv *words, const char *name, const char *path) {
+/* With a "-" before the path the file may be missing, as with EnvironmentFile= of systemd. */
+static bool read_settings_file(struct ni_argv *words, const char *name, const char *path) {
   bool may_lack = *path == '-';
   path += may_lack;
   char place[4352], *line = NULL;
@@ -47,11 +47,13 @@ static bool read_file(struct ni_argv *words, const char *name, const char *path)
   FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
   if (fd < 0)
     errno = -fd;
-  const char *why = !f || fstat(fileno(f), &st) != 0 ? strerror(errno)
-      : !S_ISREG(st.st_mode)                         ? "no regular file"
-      : geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH)))
-      ? "others can write it, and root does what it says: chown root, chmod go-w"
-      : NULL;
+  const char *why = NULL;
+  if (!f || fstat(fileno(f), &st) != 0)
+    why = strerror(errno);
+  else if (!S_ISREG(st.st_mode))
+    why = "no regular file";
+  else if (geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))))
+    why = "others can write it, and root does what it says: chown root, chmod go-w";
   if (!f && errno == ENOENT && may_lack) {
     ni_say(stderr, "%s: there is no %s: all settings are the defaults\n", name, path);
     return true;
@@ -61,7 +63,7 @@ static bool read_file(struct ni_argv *words, const char *name, const char *path)
     ni_say(stderr, "%s: --config=%s: %s\n", name, path, why);
   while (fine && getline(&line, &cap, f) >= 0) {
     snprintf(place, sizeof place, "%s: %s:%zu", name, path, ++number);
-    fine = take_line(words, place, line + strspn(line, " \t"));
+    fine = try_line(words, place, line + strspn(line, " \t"));
   }
   free(line);
   if (f)
@@ -74,7 +76,7 @@ struct ni_settings *ni_settings_read(int argc, char **argv, int *code) {
   int done = !s;
   *code = s ? ni_agent_options_parse(&s->o, argc, argv, &done) : NI_EXIT_COULD_NOT_RUN;
   if (!done && s->o.config) {
-    bool fine = ni_argv_add(&s->words, argv[0]) == 0 && read_file(&s->words, argv[0], s->o.config);
+    bool fine = ni_argv_add(&s->words, argv[0]) == 0 && read_settings_file(&s->words, argv[0], s->o.config);
     for (int i = 1; i < argc && fine; i++)
       fine = ni_argv_add(&s->words, argv[i]) == 0;
     ni_agent_options_free(&s->o);

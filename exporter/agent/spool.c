@@ -15,7 +15,7 @@
 /* the other half of the file is what was acknowledged */
 enum { FEW = 256 << 10, AGAIN = 64, KEPT_MAX = NI_SPOOL_BYTES / 2 };
 
-struct head {
+struct record_head {
   uint32_t len, crc; /* crc: of the record with crc 0; len 0: all up to seq is gone */
   uint64_t seq, epoch;
 };
@@ -33,50 +33,51 @@ struct ni_spool {
   } slot[NI_SPOOL_SAMPLES]; /* by its number */
 };
 
-static struct slot *slot_of(struct ni_spool *s, uint64_t seq) { return &s->slot[seq % NI_SPOOL_SAMPLES]; }
+static struct slot *slot_at(struct ni_spool *s, uint64_t seq) { return &s->slot[seq % NI_SPOOL_SAMPLES]; }
 
-static uint32_t sum_of(struct head h, const void *bytes) {
+static uint32_t checksum_of(struct record_head h, const void *bytes) {
   h.crc = 0;
   return ni_crc32(ni_crc32(0, &h, sizeof h), bytes, h.len);
 }
 
-/* Is a whole record there? */
-static bool sound(const char *p, size_t n, struct head *h) {
+/* Is a complete record there? */
+static bool is_sound(const char *p, size_t n, struct record_head *h) {
   if (n < sizeof *h)
     return false;
   memcpy(h, p, sizeof *h);
   return h->len <= n - sizeof *h && h->len <= KEPT_MAX && h->seq < UINT64_MAX / 2 &&
-      sum_of(*h, p + sizeof *h) == h->crc;
+      checksum_of(*h, p + sizeof *h) == h->crc;
 }
 
-static void clear(struct ni_spool *s, struct slot *o) {
+static void clear_slot(struct ni_spool *s, struct slot *o) {
   s->kept -= o->len;
   free(o->held);
   *o = (struct slot){0};
 }
 
 /*
- * Where another of len bytes comes behind all others with this number, the oldest go that have no room then.
+ * Makes room for a message of len bytes with this number, after all others: the oldest ones go that have no
+ * room then.
  */
 static void make_room(struct ni_spool *s, uint64_t seq, size_t len, bool lost) {
   while (s->first < s->next && (seq - s->first >= NI_SPOOL_SAMPLES || s->kept + len > KEPT_MAX)) {
-    s->lost += lost && slot_of(s, s->first)->len;
-    clear(s, slot_of(s, s->first++));
+    s->lost += lost && slot_at(s, s->first)->len;
+    clear_slot(s, slot_at(s, s->first++));
   }
   if (s->first == s->next)
     s->first = seq;
   s->next = seq;
 }
 
-static void add(struct ni_spool *s, size_t len, off_t at, void *held) {
-  *slot_of(s, s->next++) = (struct slot){(uint32_t)len, at, held};
+static void add_slot(struct ni_spool *s, size_t len, off_t at, void *held) {
+  *slot_at(s, s->next++) = (struct slot){(uint32_t)len, at, held};
   s->kept += len;
 }
 
-static bool append(const struct ni_spool *s, int fd, off_t *size, uint64_t seq, const void *bytes,
-                   size_t len) {
-  struct head h = {(uint32_t)len, 0, seq, s->epoch};
-  h.crc = sum_of(h, bytes);
+static bool append_record(const struct ni_spool *s, int fd, off_t *size, uint64_t seq, const void *bytes,
+                          size_t len) {
+  struct record_head h = {(uint32_t)len, 0, seq, s->epoch};
+  h.crc = checksum_of(h, bytes);
   bool fine = ni_write_all(fd, &h, sizeof h, *size) == 0 &&
       ni_write_all(fd, bytes, len, *size + (off_t)sizeof h) == 0;
   if (fine)
@@ -84,20 +85,20 @@ static bool append(const struct ni_spool *s, int fd, off_t *size, uint64_t seq, 
   return fine;
 }
 
-/* A file of what is kept takes the place of the one that is there, which stays where that fails. */
-static void begin_anew(struct ni_spool *s) {
+/* Replaces the file by a new one of what is kept. If that fails, the old one stays. */
+static void rewrite_file(struct ni_spool *s) {
   struct ni_out_file o;
-  off_t size = 0, at = sizeof(struct head);
+  off_t size = 0, at = sizeof(struct record_head);
   size_t len;
   if (s->next < s->again)
     return;
   s->again = s->next + AGAIN;
   if (ni_out_begin(&o, s->dir, 0600) < 0)
     return;
-  bool fine = append(s, o.fd, &size, s->first - 1, "", 0);
+  bool fine = append_record(s, o.fd, &size, s->first - 1, "", 0);
   for (uint64_t i = s->first; i < s->next && fine; i++) {
     const void *bytes = ni_spool_get(s, i, &len);
-    fine = bytes ? append(s, o.fd, &size, i, bytes, len) : !slot_of(s, i)->len;
+    fine = bytes ? append_record(s, o.fd, &size, i, bytes, len) : !slot_at(s, i)->len;
   }
   int fd = fine ? openat(s->dir, o.tmp, O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
   if (fd < 0)
@@ -114,19 +115,19 @@ static void begin_anew(struct ni_spool *s) {
   s->size = size;
   s->again = 0;
   for (uint64_t i = s->first; i < s->next; i++) { /* as they were written above */
-    struct slot *slot = slot_of(s, i);
+    struct slot *slot = slot_at(s, i);
     if (!slot->len)
       continue;
     free(slot->held);
     slot->held = NULL;
     slot->at = at;
-    at += (off_t)(sizeof(struct head) + slot->len);
+    at += (off_t)(sizeof(struct record_head) + slot->len);
   }
 }
 
-static int load(struct ni_spool *s) {
+static int load_file(struct ni_spool *s) {
   struct stat st = {0};
-  struct head h;
+  struct record_head h;
   s->fd = openat(s->dir, NAME, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (s->fd < 0)
     return 0;
@@ -139,10 +140,10 @@ static int load(struct ni_spool *s) {
   }
   if (p == MAP_FAILED)
     return -ENOMEM;
-  while (p && sound(p + s->size, n - (size_t)s->size, &h) && h.seq + !h.len >= s->next) {
+  while (p && is_sound(p + s->size, n - (size_t)s->size, &h) && h.seq + !h.len >= s->next) {
     if (h.len) {
       make_room(s, h.seq, h.len, false);
-      add(s, h.len, s->size, NULL);
+      add_slot(s, h.len, s->size, NULL);
     } else
       make_room(s, h.seq + 1, KEPT_MAX + 1, false);
     s->size += (off_t)(sizeof h + h.len);
@@ -161,7 +162,7 @@ int ni_spool_open(struct ni_spool **out, int dir) {
     return -ENOMEM;
   s->dir = dir;
   s->first = s->next = 1;
-  int e = load(s);
+  int e = load_file(s);
   while (e == 0 && !s->epoch)
     if (getrandom(&s->epoch, sizeof s->epoch, 0) < 0)
       e = -errno;
@@ -193,26 +194,26 @@ uint64_t ni_spool_epoch(const struct ni_spool *s) { return s->epoch; }
 uint64_t ni_spool_next(const struct ni_spool *s) { return s->next; }
 
 int ni_spool_put(struct ni_spool *s, const void *bytes, size_t len) {
-  off_t record = (off_t)(sizeof(struct head) + len);
+  off_t record = (off_t)(sizeof(struct record_head) + len);
   void *held = NULL;
   bool fits = len && len <= KEPT_MAX;
   make_room(s, s->next, fits ? len : 0, true);
   if (fits && (s->fd < 0 || s->size + record > NI_SPOOL_BYTES))
-    begin_anew(s);
+    rewrite_file(s);
   off_t at = s->size;
-  bool there =
-      fits && s->fd >= 0 && at + record <= NI_SPOOL_BYTES && append(s, s->fd, &s->size, s->next, bytes, len);
+  bool there = fits && s->fd >= 0 && at + record <= NI_SPOOL_BYTES &&
+      append_record(s, s->fd, &s->size, s->next, bytes, len);
   if (fits && !there && (held = malloc(len)))
     memcpy(held, bytes, len);
   bool kept = there || held;
-  add(s, kept ? len : 0, at, held);
+  add_slot(s, kept ? len : 0, at, held);
   s->lost += !kept;
   return kept ? 0 : -ENOMEM;
 }
 
 const void *ni_spool_get(struct ni_spool *s, uint64_t seq, size_t *len) {
-  struct slot *o = slot_of(s, seq);
-  struct head h;
+  struct slot *o = slot_at(s, seq);
+  struct record_head h;
   if (seq < s->first || seq >= s->next || !o->len)
     return NULL;
   *len = o->len;
@@ -221,18 +222,18 @@ const void *ni_spool_get(struct ni_spool *s, uint64_t seq, size_t *len) {
   size_t n = sizeof h + o->len;
   if (n > s->cap && !ni_array_more(&s->got, &s->cap, n, 1))
     return NULL;
-  if (pread(s->fd, s->got, n, o->at) == (ssize_t)n && sound(s->got, n, &h) && h.seq == seq)
+  if (pread(s->fd, s->got, n, o->at) == (ssize_t)n && is_sound(s->got, n, &h) && h.seq == seq)
     return s->got + sizeof h;
-  clear(s, o); /* the disk has spoilt it */
+  clear_slot(s, o); /* the disk has spoilt it */
   s->lost++;
   return NULL;
 }
 
 void ni_spool_drop(struct ni_spool *s, uint64_t seq) {
   while (s->first < s->next && s->first <= seq)
-    clear(s, slot_of(s, s->first++));
+    clear_slot(s, slot_at(s, s->first++));
   if (seq >= s->next)
     s->first = s->next = seq + 1;
   if (s->size > FEW && (off_t)s->kept < s->size / 2)
-    begin_anew(s);
+    rewrite_file(s);
 }

@@ -24,7 +24,7 @@ int ni_spool_open(struct ni_spool **out, int dir);
 void ni_spool_close(struct ni_spool *s);
 /* What is there: first <= seq < next. */
 void ni_spool_range(const struct ni_spool *s, uint64_t *first, uint64_t *next, uint64_t *lost);
-/* Of its numbers, by chance, never 0: it stays as long as the file does. */
+/* The epoch of its numbers: random, never 0. It stays as long as the file does. */
 uint64_t ni_spool_epoch(const struct ni_spool *s);
 /* Takes the next number for a message. */
 uint64_t ni_spool_next(const struct ni_spool *s);

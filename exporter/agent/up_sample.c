@@ -10,7 +10,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/text/safe_text.h"
 
-static bool step(struct ni_up *u, const struct ni_running *r) {
+static bool update_rates(struct ni_up *u, const struct ni_running *r) {
   while (u->n < r->n) {
     if (!ni_array_room(u->point, u->n, u->cap))
       return false;
@@ -53,7 +53,7 @@ struct node {
   uint32_t n_gpus, n_nics;
 };
 
-static void take_gpu(struct node *o, const struct ni_running_value *v, double rate) {
+static void add_gpu(struct node *o, const struct ni_running_value *v, double rate) {
   uint32_t k = 0;
   int index, end = 0;
   if (sscanf(v->entity, "gpu%d%n", &index, &end) != 1 || v->entity[end])
@@ -79,7 +79,7 @@ static void take_gpu(struct node *o, const struct ni_running_value *v, double ra
     o->total[k] = (double)v->total;
 }
 
-static void take_nic(struct node *o, const struct ni_running_value *v, double rate) {
+static void add_nic(struct node *o, const struct ni_running_value *v, double rate) {
   uint32_t k = 0;
   while (k < o->n_nics &&
          !(o->source[k] == v->source && strncmp(o->nic[k].name, v->entity, sizeof o->nic->name - 1) == 0))
@@ -105,7 +105,7 @@ static void take_nic(struct node *o, const struct ni_running_value *v, double ra
     c->held = fmax(c->held, rate / 1e9);
 }
 
-static void take_host(struct node *o, const struct ni_running_value *v, double rate) {
+static void add_host(struct node *o, const struct ni_running_value *v, double rate) {
   if (strncmp(v->name, "cpu_", 4) == 0)
     o->cpu += rate;
   if (strcmp(v->name, "cpu_idle") == 0 || strcmp(v->name, "cpu_iowait") == 0)
@@ -119,11 +119,11 @@ static void read_node(struct node *o, const struct ni_up *u, const struct ni_run
     const struct ni_running_value *v = &r->value[i];
     double rate = u->point[i].rate;
     if (v->source == NI_METRIC_GPU)
-      take_gpu(o, v, rate);
+      add_gpu(o, v, rate);
     if (v->source == NI_METRIC_HOST)
-      take_host(o, v, rate);
+      add_host(o, v, rate);
     if (v->source == NI_METRIC_CXI || v->source == NI_METRIC_IB || v->source == NI_METRIC_ETH)
-      take_nic(o, v, rate);
+      add_nic(o, v, rate);
   }
 }
 
@@ -141,14 +141,14 @@ static void fill_node(struct ni_sample *s, const struct node *o) {
   memcpy(s->nic, o->nic, o->n_nics * sizeof *s->nic);
 }
 
-static int order_open(const void *a, const void *b) {
+static int by_age(const void *a, const void *b) {
   const struct ni_live_open *x = *(const struct ni_live_open *const *)a,
                             *y = *(const struct ni_live_open *const *)b;
   return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
-/* Ranks that have something in flight, the oldest first. for free(); NULL without memory. */
-static const struct ni_live_open **all_open(const struct ni_live *l, size_t *n) {
+/* Lists the ranks with operations in flight, the oldest first. The caller frees it; NULL without memory. */
+static const struct ni_live_open **list_open(const struct ni_live *l, size_t *n) {
   size_t most = 1;
   for (size_t i = 0; i < l->n_looks; i++)
     most += l->look[i].n_open;
@@ -159,7 +159,7 @@ static const struct ni_live_open **all_open(const struct ni_live *l, size_t *n) 
       if (*l->look[i].open[k].func)
         all[(*n)++] = &l->look[i].open[k];
   if (all)
-    qsort(all, *n, sizeof *all, order_open);
+    qsort(all, *n, sizeof *all, by_age);
   return all;
 }
 
@@ -192,19 +192,19 @@ static void fill_job(struct ni_sample_job *to, const struct ni_live *l, const st
   }
 }
 
-static uint32_t least(size_t a, size_t b) { return (uint32_t)(a < b ? a : b); }
+static uint32_t smaller_of(size_t a, size_t b) { return (uint32_t)(a < b ? a : b); }
 
 struct ni_sample *ni_up_sample(struct ni_up *u, const struct ni_metrics_in *in) {
   const struct ni_live *l = in->live;
   struct node o = {.available = (double)NAN};
   struct ni_sample *s = NULL;
   size_t n_open = 0;
-  const struct ni_live_open **open = all_open(l, &n_open);
-  if (open && (!in->running || step(u, in->running))) {
+  const struct ni_live_open **open = list_open(l, &n_open);
+  if (open && (!in->running || update_rates(u, in->running))) {
     if (in->running)
       read_node(&o, u, in->running);
-    s = ni_sample_new(o.n_gpus, o.n_nics, least(l->n_jobs, NI_SAMPLE_JOBS_MAX),
-                      least(n_open, NI_SAMPLE_OPEN_MAX));
+    s = ni_sample_new(o.n_gpus, o.n_nics, smaller_of(l->n_jobs, NI_SAMPLE_JOBS_MAX),
+                      smaller_of(n_open, NI_SAMPLE_OPEN_MAX));
   }
   if (s)
     fill_node(s, &o);

@@ -1,13 +1,14 @@
 /*
- * A sample for a head out of what the agent has: the newest readings of GPUs, NICs and the host, and what
+ * Makes a sample for a head from what the agent has: the newest readings of GPUs, NICs and the host, and what
  * jobs do.
  *
- * Rates of a counter are between its two newest readings, by their own times: a driver may leave some out of
- * a sweep, whose rates stay as they were. Of an entity's counters with one unified name the largest counts.
- * GPUs and NICs are in the order of their readings; parts of a GPU (MIG) are left out. Jobs: those that run,
- * then those that ended; operations: the oldest first. What is beyond the sample's bounds is left out.
+ * Rates of a counter lie between its two newest readings, by the times of these. A driver may leave some
+ * counters out of a sweep; their rates stay as they were. Of several counters of an entity with the same
+ * unified name the largest counts. GPUs and NICs are in the order of their readings; parts of a GPU (MIG) are
+ * left out. Jobs: first those that run, then those that ended. Operations: the oldest first. What exceeds the
+ * bounds of the sample is left out.
  *
- * One thread: the agent's. Ownership: ni_up_free().
+ * One thread: the one of the agent. Ownership: ni_up_free().
  */
 #ifndef NI_UP_SAMPLE_H
 #define NI_UP_SAMPLE_H

@@ -22,7 +22,7 @@
 #include "exporter/model/who/who.h"
 
 /* One box. Found out with its owner's rights, so root takes the texts for hostile. */
-struct row {
+struct box_row {
   bool copy, recorded, elsewhere; /* elsewhere: of a job that was not asked for */
   struct ni_life_fact life;
   int64_t pid;
@@ -41,23 +41,23 @@ struct boxes {
   const char *box_dir;
   bool json;
   struct ni_json out;
-  struct row *row; /* shared with whoever looks into the box */
+  struct box_row *row; /* shared with whoever looks into the box */
   size_t n, failed;
   uint64_t bytes;
 };
 
-static int count(const struct ni_box_op *op, void *arg) {
-  struct row *r = arg;
+static int count_op(const struct ni_box_op *op, void *arg) {
+  struct box_row *r = arg;
   r->finished += op->is == NI_BOX_SLOT_FINISHED;
   r->in_flight += op->is == NI_BOX_SLOT_IN_FLIGHT;
   return 0;
 }
 
 /*
- * The batch system's id, from the process line of the box's log; stays empty where there is none. 0 or
+ * The id of the batch system, from the process line in the log of the box. Stays empty if there is none. 0 or
  * -ENOMEM.
  */
-static int find_job(struct row *r, const char *line) {
+static int find_job(struct box_row *r, const char *line) {
   struct ni_parser *p;
   struct ni_line l;
   char *copy = strdup(line);
@@ -75,9 +75,9 @@ static int find_job(struct row *r, const char *line) {
   return 0;
 }
 
-static int look(const struct ni_box *b, void *arg) {
+static int read_box(const struct ni_box *b, void *arg) {
   const struct boxes *x = arg;
-  struct row *r = x->row;
+  struct box_row *r = x->row;
   const struct ni_box_header *h = ni_box_header(b);
   struct ni_box_log log;
   struct ni_box_comm c;
@@ -103,21 +103,21 @@ static int look(const struct ni_box *b, void *arg) {
   }
   for (size_t i = 0; r->recorded && ni_box_comm_at(b, i, &c); i++)
     r->communicators += c.phase != 0;
-  return r->recorded ? ni_box_each_op(b, count, r) : 0;
+  return r->recorded ? ni_box_each_op(b, count_op, r) : 0;
 }
 
-static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t bytes) {
+static void print_box(struct boxes *x, const char *path, uint32_t owner, uint64_t bytes) {
   static const char *const lives[NI_LIFE_COUNT] = {"perhaps alive", "running", "dead", "ended"};
-  const struct row *r = x->row;
+  const struct box_row *r = x->row;
   char size[32], age[32], reason[256];
   uint64_t now_ns = ni_now_ns(CLOCK_REALTIME), silent = now_ns > r->sign_ns ? now_ns - r->sign_ns : 0;
   enum ni_life known = (unsigned)r->life.life < NI_LIFE_COUNT ? r->life.life : NI_LIFE_UNKNOWN;
   const char *life = known == NI_LIFE_DEAD && r->life.end == NI_BOX_END_NOT_YET ? "killed" : lives[known];
   if (x->json) {
-    static const struct ni_json_field fields[] = {NI_JSON(row, communicators), NI_JSON(row, finished),
-                                                  NI_JSON(row, in_flight),
-                                                  NI_JSON_FROM(ni_json_member_some, row, log, "log"),
-                                                  NI_JSON_FROM(ni_json_member_some, row, job, "job_id")};
+    static const struct ni_json_field fields[] = {NI_JSON(box_row, communicators), NI_JSON(box_row, finished),
+                                                  NI_JSON(box_row, in_flight),
+                                                  NI_JSON_FROM(ni_json_member_some, box_row, log, "log"),
+                                                  NI_JSON_FROM(ni_json_member_some, box_row, job, "job_id")};
     struct ni_json *j = &x->out;
     ni_json_object(j, NULL);
     ni_json_text(j, "box", path);
@@ -158,19 +158,19 @@ static void say(struct boxes *x, const char *path, uint32_t owner, uint64_t byte
            r->error ? strerror(r->error) : "");
 }
 
-static int run(struct boxes *x, const char *name) {
+static int list_boxes(struct boxes *x, const char *name) {
   const struct ni_files *f = &x->sources.boxes;
   int e = (x->row = ni_shared(sizeof *x->row))
       ? ni_box_sources_find(&x->sources, &x->inputs, x->box_dir, NULL)
       : -ENOMEM;
   for (size_t i = 0; e == 0 && i < f->n; i++) {
     struct ni_box_visit v = {
-        .path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = look, .arg = x};
+        .path = f->file[i].path, .named = x->sources.named, .keep = -1, .work = read_box, .arg = x};
     struct stat st;
     char why[512];
-    *x->row = (struct row){0};
+    *x->row = (struct box_row){0};
     int bad = ni_box_visit(&v, why, sizeof why);
-    struct row *r = x->row;
+    struct box_row *r = x->row;
     r->host[sizeof r->host - 1] = r->dir[sizeof r->dir - 1] = r->log[sizeof r->log - 1] =
         r->job[sizeof r->job - 1] = 0;
     if (bad == 0 && *r->dir)
@@ -182,7 +182,7 @@ static int run(struct boxes *x, const char *name) {
     else if (bad == 0 && lstat(v.path, &st) == 0) {
       x->n++;
       x->bytes += (uint64_t)st.st_blocks * 512;
-      say(x, v.path, v.owner, (uint64_t)st.st_blocks * 512);
+      print_box(x, v.path, v.owner, (uint64_t)st.st_blocks * 512);
     } else if (x->sources.named || ni_box_passes(&x->passed, v.path, bad)) {
       x->failed++;
       ni_say(stderr, "%s: %s\n", v.path, *why ? why : strerror(-bad));
@@ -226,7 +226,7 @@ int ni_boxes_run(int argc, char **argv) {
       ni_json_open(&x.out, stdout, "nccl-inspector-boxes-1");
       ni_json_array(&x.out, "boxes");
     }
-    code = run(&x, argv[0]);
+    code = list_boxes(&x, argv[0]);
     if (x.json) {
       ni_json_end_array(&x.out);
       ni_json_close(&x.out);

@@ -13,7 +13,7 @@
 #include "exporter/output/tables/output.h"
 #include "summarize.h"
 
-static const char *refuse(void *into) {
+static const char *refuse_convert(void *into) {
   const struct ni_convert *c = into;
   if (!!c->pfw + !!c->bulk + !!c->dataset != 1)
     return "into what? give one of --pfw DIR, --bulk FILE and --dataset DIR";
@@ -26,7 +26,7 @@ const struct ni_command ni_convert_command = {
     .need = NI_NEED_AFTER,
     .purpose = "records for DuckDB, Spark, dfanalyzer, Elasticsearch and others",
     .about = "Writes the records of logs in the form that other programs read.",
-    .refuse = refuse,
+    .refuse = refuse_convert,
     .run = ni_convert_run,
     .opt =
         (const struct ni_opt[]){
@@ -61,7 +61,7 @@ static volatile sig_atomic_t stop; /* set by the signal handler, read by all thr
 
 static void on_signal(int sig) { stop = sig; }
 
-static void show(const struct ni_convert *c) {
+static void print_result(const struct ni_convert *c) {
   const struct ni_convert_counts *n = &c->count;
   const char *to = c->bulk ? c->bulk : c->pfw;
   ni_say(stdout, "%s: %s of %s %s", to, NI_COUNT(n->written), NI_COUNT(n->records),
@@ -81,7 +81,7 @@ static void show(const struct ni_convert *c) {
            NI_COUNT(n->no_start));
 }
 
-static int finish(const struct ni_ledger *ledger, const char *name) {
+static int judge_completeness(const struct ni_ledger *ledger, const char *name) {
   if (ni_ledger_complete(ledger))
     return NI_EXIT_FINE;
   ni_say(stderr, "%s: the logs are incomplete; `nccl-inspector check` says what is missing\n", name);
@@ -90,7 +90,7 @@ static int finish(const struct ni_ledger *ledger, const char *name) {
 
 enum { DATASET_MEMORY = 128 << 20 }; /* as of summary */
 
-/* The data set of summary, alone: the same rows by the same code. */
+/* Writes the data set of summary, and nothing else: the same rows by the same code. */
 static int write_dataset(struct ni_convert *c, struct ni_runs *runs, const char *name) {
   struct ni_run r;
   uint64_t records = 0;
@@ -121,7 +121,7 @@ static int write_dataset(struct ni_convert *c, struct ni_runs *runs, const char 
     if (!r.opt.quiet)
       ni_say(stdout, "%s/dataset: %s %s\n", r.out_dir, NI_COUNT(records),
              ni_plural(records, "record", "records"));
-    code = finish(&r.ledger, name);
+    code = judge_completeness(&r.ledger, name);
   }
   ni_summarize_free(&r);
   return code;
@@ -158,8 +158,8 @@ int ni_convert_run(int argc, char **argv) {
     ni_filters_say_unmet(&c.filter, argv[0]);
   if (e == 0) {
     if (!c.quiet)
-      show(&c);
-    code = finish(&c.ledger, argv[0]);
+      print_result(&c);
+    code = judge_completeness(&c.ledger, argv[0]);
   }
 restore:
   for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)

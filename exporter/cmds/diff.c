@@ -26,24 +26,26 @@ struct diff {
   bool json, all;
 };
 
-static int take_gate(const struct ni_opt *o, void *into, const char *arg) {
+static int parse_gate(const struct ni_opt *o, void *into, const char *arg) {
   char *end;
   double v = strtod(arg, &end);
   if (*end == '%' && !end[1]) {
     v /= 100;
     end++;
   }
-  if (end == arg || *end || !(v >= 0 && v < 1))
+  const bool is_part = v >= 0 && v < 1;
+  if (end == arg || *end || !is_part)
     return -EINVAL;
   ((struct diff *)into)->gate = v;
   return 0;
 }
 
 /* The summary.json that a word means: itself, or that of a folder of `summary`. NULL: logs. */
-static const char *summary_of(const char *word, char out[PATH_MAX]) {
+static const char *find_summary(const char *word, char out[PATH_MAX]) {
   struct stat st;
   size_t n = strlen(word);
-  if (stat(word, &st) == 0 && S_ISREG(st.st_mode) && n > 5 && strcmp(word + n - 5, ".json") == 0)
+  const bool is_json = n > 5 && strcmp(word + n - 5, ".json") == 0;
+  if (is_json && stat(word, &st) == 0 && S_ISREG(st.st_mode))
     return word;
   for (int k = 0; k < 2; k++)
     if (snprintf(out, PATH_MAX, "%s%s/summary.json", word, k ? "" : "/summary") < PATH_MAX &&
@@ -55,7 +57,7 @@ static const char *summary_of(const char *word, char out[PATH_MAX]) {
 /* Any other JSON, or "BEFORE,AFTER": whoever compares counters says what is wrong with it. */
 static bool is_counters(const char *word) {
   char head[4096] = "", path[PATH_MAX];
-  const char *summary = summary_of(word, path);
+  const char *summary = find_summary(word, path);
   FILE *f = summary ? fopen(summary, "re") : NULL;
   if (!f)
     return access(word, F_OK) != 0 && strchr(word, ',');
@@ -94,12 +96,16 @@ static int read_logs(const struct diff *d, struct ni_diff_run *out, struct ni_di
   return e;
 }
 
-/* What the gate or a run says, or -1: it could not, and why is in `why`, or has been said. */
-static int compare(const struct diff *d, struct ni_diff *x, const char *name, char *why, size_t cap) {
+/*
+ * Prints the comparison. Returns what the gate or a run says, or -1: it failed, and the reason is in `why` or
+ * was printed.
+ */
+static int print_comparison(const struct diff *d, struct ni_diff *x, const char *name, char *why,
+                            size_t cap) {
   char path[PATH_MAX];
   for (struct ni_diff_run *r = x->run; r < x->run + 2; r++) {
     r->path = d->inputs.path[r - x->run];
-    const char *summary = summary_of(r->path, path);
+    const char *summary = find_summary(r->path, path);
     if (summary) {
       if (!ni_diff_read_json(r, summary, why, cap))
         return -1;
@@ -133,7 +139,7 @@ static int compare(const struct diff *d, struct ni_diff *x, const char *name, ch
                                                  : NI_EXIT_FINE;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_diff(void *into) {
   return ((struct diff *)into)->inputs.n == 2
       ? NULL
       : "two runs: A, the good one, and B, each a folder of logs or a summary.json";
@@ -146,14 +152,14 @@ const struct ni_command ni_diff_command = {
     .purpose = "what got slower or faster between two runs, and a gate for scripts",
     .about = "Compares two runs of a job: steps, ranks, hosts, links and functions, each with an interval.",
     .synopsis = "[OPTION...] A B",
-    .refuse = refuse,
+    .refuse = refuse_diff,
     .run = ni_diff_run,
     .opt =
         (const struct ni_opt[]){
             {NULL, 0, NI_OPT_INPUTS, "A B", NULL, IN(inputs), .min = 1,
              .want = "which runs? A, the good one, and B"},
             {"gate", 0, NI_OPT_TAKE, "LIMIT",
-             "Exit code 3 when B's steps take longer by more than LIMIT: 5% or 0.05", .take = take_gate,
+             "Exit code 3 when B's steps take longer by more than LIMIT: 5% or 0.05", .take = parse_gate,
              .want = "a part, such as 5% or 0.05"},
             {"all", 0, NI_OPT_FLAG, NULL, "All rows, also of what did not change", IN(all)},
             {"html", 0, NI_OPT_TEXT, "FILE", "Also a page with both runs", IN(html), .min = 1,
@@ -187,7 +193,7 @@ int ni_diff_run(int argc, char **argv) {
   if (!done && is_counters(d.inputs.path[0]) && is_counters(d.inputs.path[1]))
     code = ni_counters_diff_run(3 + d.json,
                                 (char *[]){argv[0], d.inputs.path[0], d.inputs.path[1], "--json", NULL});
-  else if (!done && (code = compare(&d, &x, argv[0], why, sizeof why)) < 0)
+  else if (!done && (code = print_comparison(&d, &x, argv[0], why, sizeof why)) < 0)
     code = NI_EXIT_COULD_NOT_RUN;
   if (*why)
     ni_say(stderr, "%s: %s\n", argv[0], why);

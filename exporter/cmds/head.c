@@ -70,7 +70,7 @@ int ni_head_run(int argc, char **argv) {
 #define ROWS_HEAD \
   {"head", 0, NI_OPT_TEXT, "HOST:PORT", "HTTP of the head", SESSION(head), .def = NI_HEAD_HTTP, .min = 1}, \
       NI_ROWS_TRUST(SESSION)
-#define ROW_NAME(called) {NULL, 0, NI_OPT_TAKE, called, NULL, .take = take_name, .want = "one name"}
+#define ROW_NAME(called) {NULL, 0, NI_OPT_TAKE, called, NULL, .take = parse_name, .want = "one name"}
 #define ROW_DATA \
   {"data-dir", \
    0, \
@@ -83,7 +83,7 @@ int ni_head_run(int argc, char **argv) {
   {"json", 0, NI_OPT_FLAG, NULL, "What the head says to " request ", as JSON", SESSION(json)}
 #define EXITS {{"0", "done"}, {"1", "the head refused, or cannot be reached"}}
 
-static int take_name(const struct ni_opt *opt, void *into, const char *arg) {
+static int parse_name(const struct ni_opt *opt, void *into, const char *arg) {
   struct ni_session_options *o = into;
   if (o->name || !*arg)
     return -EINVAL;
@@ -104,8 +104,8 @@ static const char *refuse_recover(void *into) {
   const struct ni_session_options *o = into;
   if (o->id && o->name)
     return "--session-id and --name: one of them";
-  return (o->file || o->resume) && !o->id && !o->name ? "--export and --resume want --session-id or --name"
-                                                      : NULL;
+  const bool wants_one = o->file || o->resume;
+  return wants_one && !o->id && !o->name ? "--export and --resume want --session-id or --name" : NULL;
 }
 
 static const char *refuse_export(void *into) {
@@ -123,7 +123,9 @@ static const char *refuse_export(void *into) {
 static const char *refuse_stat(void *into) {
   const struct ni_session_options *o = into;
   const char *end = o->plot ? strrchr(o->plot, '.') : NULL;
-  if (o->plot && (!end || (strcmp(end, ".pdf") != 0 && strcmp(end, ".png") != 0 && strcmp(end, ".svg") != 0)))
+  const bool is_drawn =
+      end && (strcmp(end, ".pdf") == 0 || strcmp(end, ".png") == 0 || strcmp(end, ".svg") == 0);
+  if (o->plot && !is_drawn)
     return "--plot: want a file that ends with .pdf, .png or .svg";
   return NULL;
 }
@@ -210,7 +212,7 @@ const struct ni_command ni_session_export_command = {
              "From then on: 2026-11-21T08:00:00Z, seconds since 1970, -10m before now", SESSION(since)},
             {"until", 0, NI_OPT_WHEN, "TIME", "Until then (now)", SESSION(until)},
             {"every", 0, NI_OPT_TAKE, "TIME", "A frame each so often", SESSION(every_ns), .def = "5s",
-             .take = ni_take_time, .want = "a time from 10ms to 1h, such as 5s"},
+             .take = ni_parse_period, .want = "a time from 10ms to 1h, such as 5s"},
             {"token-file", 0, NI_OPT_TEXT, "FILE",
              "Its first line is sent to the Prometheus as a bearer token", SESSION(token_file), .min = 1},
             {"ca", 0, NI_OPT_TEXT, "FILE", "Certificates (PEM) that are trusted", SESSION(ca), .min = 1},
@@ -256,17 +258,17 @@ int ni_session_options_parse(enum ni_session_word which, struct ni_session_optio
 
 void ni_session_options_free(struct ni_session_options *o) { ni_inputs_free(&o->files); }
 
-static int become(enum ni_session_word which, int argc, char **argv) {
+static int exec_session(enum ni_session_word which, int argc, char **argv) {
   struct ni_session_options o;
   int done, code = ni_session_options_parse(which, &o, argc, argv, &done);
   ni_session_options_free(&o);
   return done ? code : ni_live_become(ni_session_commands[which]->name, argc, argv);
 }
-int ni_session_start_run(int argc, char **argv) { return become(NI_SESSION_START, argc, argv); }
-int ni_session_stop_run(int argc, char **argv) { return become(NI_SESSION_STOP, argc, argv); }
-int ni_session_resume_run(int argc, char **argv) { return become(NI_SESSION_RESUME, argc, argv); }
-int ni_session_status_run(int argc, char **argv) { return become(NI_SESSION_STATUS, argc, argv); }
-int ni_session_list_run(int argc, char **argv) { return become(NI_SESSION_LIST, argc, argv); }
-int ni_session_recover_run(int argc, char **argv) { return become(NI_SESSION_RECOVER, argc, argv); }
-int ni_session_export_run(int argc, char **argv) { return become(NI_SESSION_EXPORT, argc, argv); }
-int ni_session_stat_run(int argc, char **argv) { return become(NI_SESSION_STAT, argc, argv); }
+int ni_session_start_run(int argc, char **argv) { return exec_session(NI_SESSION_START, argc, argv); }
+int ni_session_stop_run(int argc, char **argv) { return exec_session(NI_SESSION_STOP, argc, argv); }
+int ni_session_resume_run(int argc, char **argv) { return exec_session(NI_SESSION_RESUME, argc, argv); }
+int ni_session_status_run(int argc, char **argv) { return exec_session(NI_SESSION_STATUS, argc, argv); }
+int ni_session_list_run(int argc, char **argv) { return exec_session(NI_SESSION_LIST, argc, argv); }
+int ni_session_recover_run(int argc, char **argv) { return exec_session(NI_SESSION_RECOVER, argc, argv); }
+int ni_session_export_run(int argc, char **argv) { return exec_session(NI_SESSION_EXPORT, argc, argv); }
+int ni_session_stat_run(int argc, char **argv) { return exec_session(NI_SESSION_STAT, argc, argv); }

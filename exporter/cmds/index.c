@@ -17,7 +17,7 @@ struct index {
   struct ni_progress progress;
 };
 
-static const char *refuse(void *into) {
+static const char *refuse_index(void *into) {
   return ((struct index *)into)->index.off ? "--no-index: then there is nothing to do" : NULL;
 }
 
@@ -28,7 +28,7 @@ const struct ni_command ni_index_command = {
     .about =
         "Brings the index of logs up to date. check, summary and show do that by the way where logs are "
         "large.",
-    .refuse = refuse,
+    .refuse = refuse_index,
     .run = ni_index_run,
     .opt = (const struct ni_opt[]){NI_ROWS_LOGS(struct index, 1),
                                    NI_ROWS_INDEX(struct index),

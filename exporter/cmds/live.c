@@ -17,7 +17,7 @@ int ni_argv_add(struct ni_argv *a, const char *word) {
   return 0;
 }
 
-static int take_word(const struct ni_opt *o, void *into, const char *arg) {
+static int collect_word(const struct ni_opt *o, void *into, const char *arg) {
   return ni_argv_add((struct ni_argv *)((char *)into + o->at), arg);
 }
 
@@ -35,7 +35,7 @@ void ni_argv_free(struct ni_argv *a) {
    "TIME", \
    meaning, \
    AGENT(member), \
-   .take = ni_take_time, \
+   .take = ni_parse_period, \
    .want = "a time of 10ms or more, such as 30s or 5m"}
 #define AGENT(member) NI_INTO(struct ni_agent_options, member)
 #define TOP(member) NI_INTO(struct ni_top_options, member)
@@ -90,7 +90,7 @@ static const struct ni_opt agent_opt[] = {
     {"node", 0, NI_OPT_TEXT, "NAME", "Name of this node in labels and in names of logs (default: the host's)",
      AGENT(node), .min = 1},
     {"every", 0, NI_OPT_TAKE, "TIME", "Between samples of NICs, GPUs and the host", AGENT(every_ns),
-     .def = "1s", .take = ni_take_time, .want = "a time from 10ms to 1h, such as 1s or 100ms"},
+     .def = "1s", .take = ni_parse_period, .want = "a time from 10ms to 1h, such as 1s or 100ms"},
     {"ring-bytes", 0, NI_OPT_SIZE, "SIZE", "Disk space for samples, in the state's folder; the oldest go",
      AGENT(ring_bytes), .def = "256M", .min = 1 << 20},
     ROW_TIME("keep-ended", "Series of a job stay so long after its end (10m)", keep_ended_ns),
@@ -98,7 +98,7 @@ static const struct ni_opt agent_opt[] = {
     {"on-hang", 0, NI_OPT_TAKE, "WORD",
      "Run this program on a hang, with the verdict as JSON on standard input; again for each of its "
      "arguments",
-     AGENT(on_hang), .take = take_word, .want = "a program's path, then its arguments"},
+     AGENT(on_hang), .take = collect_word, .want = "a program's path, then its arguments"},
     {"stacks", 0, NI_OPT_CHOICE, "py-spy|gdb",
      "Take stacks of ranks that a hang waits for, where this program is found", AGENT(stacks),
      .want = "py-spy|gdb"},
@@ -185,7 +185,7 @@ static const struct ni_opt top_opt[] = {
     {"log-dir", 0, NI_OPT_INPUTS, "DIR", "Logs of this node's jobs also lie here (repeatable)",
      TOP(log_dirs)},
     NI_ROW_BOX_DIR(struct ni_top_options),
-    {"every", 'd', NI_OPT_TAKE, "TIME", "Between looks", TOP(every_ns), .def = "1s", .take = ni_take_time,
+    {"every", 'd', NI_OPT_TAKE, "TIME", "Between looks", TOP(every_ns), .def = "1s", .take = ni_parse_period,
      .want = "a time from 10ms to 1h, such as 1s or 500ms"},
     {"once", '1', NI_OPT_FLAG, NULL, "Print one screen as text and end", TOP(once)},
     NI_ROW_JSON(struct ni_top_options, "now"),

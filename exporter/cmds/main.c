@@ -23,7 +23,7 @@
 static const struct ni_command *const commands[] = {NI_COMMANDS(ENTRY)};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
-static const struct ni_command *find(const char *name) {
+static const struct ni_command *find_command(const char *name) {
   for (size_t i = 0; i < N_COMMANDS; i++)
     if (strcmp(commands[i]->name, name) == 0)
       return commands[i];
@@ -38,7 +38,7 @@ static const struct {
 static const struct ni_command *find_earlier(const char *name) {
   for (size_t i = 0; i < sizeof earlier / sizeof *earlier; i++)
     if (strcmp(earlier[i].spelling, name) == 0)
-      return find(earlier[i].name);
+      return find_command(earlier[i].name);
   return NULL;
 }
 
@@ -46,14 +46,14 @@ static const struct ni_command *find_earlier(const char *name) {
 static const struct ni_command *find_words(const char *first, const char *second, int *words) {
   char two[64];
   snprintf(two, sizeof two, "%s %s", first, second ? second : "");
-  const struct ni_command *c = find(first);
+  const struct ni_command *c = find_command(first);
   *words = c ? 1 : 2;
   if (!c)
-    c = find(two);
+    c = find_command(two);
   return c ? c : find_earlier(two);
 }
 
-static void list(struct ni_help_page *p) {
+static void list_commands(struct ni_help_page *p) {
   static const char *const heads[NI_NEED_COUNT] = {"Before a job", "While it runs, and when it hangs",
                                                    "After it", "What NICs and GPUs did",
                                                    "About these commands"};
@@ -80,7 +80,7 @@ static const struct ni_command program = {
     .about =
         "Checks, sums up and draws what the NCCL Inspector plugin wrote, and looks at jobs that run or hang.",
     .synopsis = "COMMAND [OPTION...] DIR|FILE...",
-    .extra = list,
+    .extra = list_commands,
     .opt = (const struct ni_opt[]){{0}},
     .more =
         "nccl-inspector COMMAND --help lists the options of a command, with an example. Where a folder of "
@@ -144,7 +144,7 @@ static const struct ni_command *find_group(const char *name) {
 /* ---- what is no command ---- */
 
 /* Does a log lie in the folder, or below it? */
-static bool holds_logs(const char *path) {
+static bool has_logs(const char *path) {
   struct ni_files files = {.first_only = true};
   struct stat st;
   char *dir = strdup(path);
@@ -156,7 +156,7 @@ static bool holds_logs(const char *path) {
 }
 
 /* The command whose name is nearly the word; NULL: none is. */
-static const char *nearest(const char *word) {
+static const char *find_nearest(const char *word) {
   const char *best = NULL;
   unsigned least = 3;
   for (size_t i = 0; i < N_COMMANDS && strlen(word) > 2; i++) {
@@ -171,8 +171,8 @@ static const char *nearest(const char *word) {
   return best;
 }
 
-/* Of a word in place of a command that is a path. */
-static void say_path(const char *path) {
+/* Reports a word in the place of a command that is a path. */
+static void report_path(const char *path) {
   struct stat st;
   if (stat(path, &st) != 0)
     return;
@@ -182,13 +182,16 @@ static void say_path(const char *path) {
     ni_say(stderr, "; for the file of that name: nccl-inspector summary %s", path);
 }
 
-/* Commands of two words are named by their first one, once; where that was given, all that begin with it. */
-static int no_such(const char *first, const char *second) {
+/*
+ * Refuses an unknown command. Commands of two words are named by their first word, once. If that was given,
+ * all that begin with it are named.
+ */
+static int refuse_unknown(const char *first, const char *second) {
   bool group = find_group(first) != NULL;
   ni_say(stderr, "nccl-inspector: there is no command '%s%s%s'", first, group && second ? " " : "",
          group && second ? second : "");
   if (!group)
-    say_path(first);
+    report_path(first);
   ni_say(stderr, "; commands are:");
   for (size_t i = 0, before = 0; i < N_COMMANDS; i++) {
     const char *name = commands[i]->name;
@@ -201,21 +204,22 @@ static int no_such(const char *first, const char *second) {
     before = word;
   }
   ni_say(stderr, "\n");
-  const char *meant = group ? NULL : nearest(first);
+  const char *meant = group ? NULL : find_nearest(first);
   if (meant)
     ni_say(stderr, "Did you mean %s?\n", meant);
   return NI_EXIT_USAGE;
 }
 
 /*
- * The first word is that of a group, and no command of it follows: its own --help, --version, or a refusal.
+ * Runs a group: the first word is its name, and no command of it follows. So it is its own --help or
+ * --version, or a refusal.
  */
 static int run_group(const struct ni_command *group, int argc, char **argv) {
   char name[64];
   int done;
   snprintf(name, sizeof name, "nccl-inspector %s", group->name);
   if (argc > 2 && argv[2][0] != '-')
-    return no_such(argv[1], argv[2]);
+    return refuse_unknown(argv[1], argv[2]);
   if (argc > 2) {
     argv[1] = name;
     int code = ni_words_parse(group, argc - 1, argv + 1, NULL, &done);
@@ -233,7 +237,7 @@ struct help {
   bool man, names;
 };
 
-static int take_word(const struct ni_opt *o, void *into, const char *arg) {
+static int collect_word(const struct ni_opt *o, void *into, const char *arg) {
   struct help *h = into;
   if (h->second)
     return -EINVAL;
@@ -249,7 +253,7 @@ const struct ni_command ni_help_command = {
     .run = ni_help_run,
     .opt =
         (const struct ni_opt[]){
-            {NULL, 0, NI_OPT_TAKE, "[COMMAND]", NULL, .want = "one command", .take = take_word},
+            {NULL, 0, NI_OPT_TAKE, "[COMMAND]", NULL, .want = "one command", .take = collect_word},
             {"man", 0, NI_OPT_FLAG, NULL, "As a man page in roff, for man -l -", NI_INTO(struct help, man)},
             {"names", 0, NI_OPT_FLAG, NULL, "Only the names of the commands, one a line",
              NI_INTO(struct help, names)},
@@ -272,7 +276,7 @@ int ni_help_run(int argc, char **argv) {
   if (!c && !h.second)
     c = find_group(h.command);
   if (!c)
-    return no_such(h.command, h.second);
+    return refuse_unknown(h.command, h.second);
   char name[64];
   snprintf(name, sizeof name, "nccl-inspector%s%s", h.command ? " " : "", h.command ? c->name : "");
   if (h.man)
@@ -311,7 +315,7 @@ int ni_completion_run(int argc, char **argv) {
   return code;
 }
 
-static int run(const struct ni_command *c, int argc, char **argv) {
+static int run_command(const struct ni_command *c, int argc, char **argv) {
   char full[64];
   snprintf(full, sizeof full, "nccl-inspector %s", c->name);
   argv[0] = full;
@@ -325,7 +329,7 @@ static int run(const struct ni_command *c, int argc, char **argv) {
   return code;
 }
 
-static bool asks_help(const char *word) {
+static bool is_help_word(const char *word) {
   return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "-?") == 0;
 }
 
@@ -338,24 +342,24 @@ int main(int argc, char **argv) {
     return NI_EXIT_USAGE;
   }
   const char *first = argv[1];
-  if (asks_help(first)) {
+  if (is_help_word(first)) {
     ni_words_help(stdout, "nccl-inspector", &program);
     return NI_EXIT_FINE;
   }
   int words;
   const struct ni_command *c = find_words(first, argc > 2 ? argv[2] : NULL, &words);
   if (c)
-    return run(c, argc - words, argv + words);
-  if (first[0] == '-' && (c = find("summary")))
-    return run(c, argc, argv);
+    return run_command(c, argc - words, argv + words);
+  if (first[0] == '-' && (c = find_command("summary")))
+    return run_command(c, argc, argv);
   const struct ni_command *group = find_group(first);
   if (group)
     return run_group(group, argc, argv);
-  if (holds_logs(first) && (c = find("summary"))) {
+  if (has_logs(first) && (c = find_command("summary"))) {
     ni_say(stderr,
            "nccl-inspector: %s is no command but a folder of logs: this is nccl-inspector summary %s\n",
            first, first);
-    return run(c, argc, argv);
+    return run_command(c, argc, argv);
   }
-  return no_such(first, argc > 2 ? argv[2] : NULL);
+  return refuse_unknown(first, argc > 2 ? argv[2] : NULL);
 }

@@ -31,7 +31,7 @@
 #define TABLE_BYTES 560000u    /* the process's own tables */
 #define MIN_ARENA_BYTES (1u << 20)
 
-struct pool {
+struct slot_pool {
   uint64_t hash, capacity, high_water, growths, slot_bytes, dropped;
   int32_t rank;
   uint8_t kind;
@@ -49,7 +49,7 @@ struct pools {
   /* the process being read */
   char host[256];
   int64_t pid;
-  struct pool *pool;
+  struct slot_pool *pool;
   size_t n, cap;
   uint64_t arena_high, arena_cap, event_bytes;
   /* the run */
@@ -66,13 +66,13 @@ static const char *const settings[NI_KIND_COUNT] = {"NCCL_INSPECTOR_COLL_POOL_SI
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
 
-static void fold(struct pools *p) {
+static void count_pools(struct pools *p) {
   uint64_t of_kind[NI_KIND_COUNT] = {0};
   if (p->n == 0 && p->arena_high == 0)
     return;
   p->processes++;
   for (size_t i = 0; i < p->n; i++) {
-    const struct pool *x = &p->pool[i];
+    const struct slot_pool *x = &p->pool[i];
     struct totals *t = &p->kind[x->kind];
     uint64_t needed = x->high_water + x->dropped;
     t->pools++;
@@ -98,7 +98,7 @@ static void fold(struct pools *p) {
   p->arena_high = p->arena_cap = p->event_bytes = 0;
 }
 
-static int take_pool(struct pools *p, const struct ni_line *l) {
+static int read_pool(struct pools *p, const struct ni_line *l) {
   const struct ni_pool_line *in = &l->pool;
   if (strcmp(in->kind, "arena") == 0) {
     p->arena_high = larger(p->arena_high, in->high_water_bytes);
@@ -111,16 +111,17 @@ static int take_pool(struct pools *p, const struct ni_line *l) {
   }
   uint8_t kind = ni_kind_from_name(in->kind);
   size_t i = 0;
-  while (
-      i < p->n &&
-      (p->pool[i].hash != l->ident.comm_hash || p->pool[i].rank != l->ident.rank || p->pool[i].kind != kind))
-    i++;
+  for (; i < p->n; i++) {
+    const struct slot_pool *x = &p->pool[i];
+    if (x->hash == l->ident.comm_hash && x->rank == l->ident.rank && x->kind == kind)
+      break;
+  }
   if (i == p->n) {
     if (!ni_array_room(p->pool, p->n, p->cap))
       return -ENOMEM;
-    p->pool[p->n++] = (struct pool){.hash = l->ident.comm_hash, .rank = l->ident.rank, .kind = kind};
+    p->pool[p->n++] = (struct slot_pool){.hash = l->ident.comm_hash, .rank = l->ident.rank, .kind = kind};
   }
-  struct pool *x = &p->pool[i];
+  struct slot_pool *x = &p->pool[i];
   x->capacity = larger(x->capacity, in->capacity);
   x->high_water = larger(x->high_water, in->high_water);
   x->growths = larger(x->growths, in->growths);
@@ -129,13 +130,13 @@ static int take_pool(struct pools *p, const struct ni_line *l) {
   return 0;
 }
 
-static void take_settings(struct pools *p, const struct ni_pairs *s) {
+static void read_settings(struct pools *p, const struct ni_pairs *s) {
   const char *grow = ni_pairs_value(s, "NCCL_INSPECTOR_POOL_GROW");
   p->growth_off |= grow && strcmp(grow, "0") == 0;
 }
 
-/* Causes come from the final lines; each communicator has one. */
-static void take_causes(struct pools *p, const struct ni_stats_line *s) {
+/* Reads the causes from the final lines. Each communicator has one. */
+static void read_causes(struct pools *p, const struct ni_stats_line *s) {
   if (!s->final || !s->has_accounting)
     return;
   for (int k = 0; k < NI_KIND_COUNT; k++) {
@@ -145,33 +146,33 @@ static void take_causes(struct pools *p, const struct ni_stats_line *s) {
   }
 }
 
-static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
+static int read_pools_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct pools *p = arg;
   if (l->kind != NI_LINE_POOL_STATS && l->kind != NI_LINE_PROCESS && l->kind != NI_LINE_DUMP_STATS)
     return 0;
   if (l->meta.pid != p->pid || strcmp(l->meta.hostname, p->host) != 0) {
-    fold(p);
+    count_pools(p);
     p->pid = l->meta.pid;
     snprintf(p->host, sizeof p->host, "%s", l->meta.hostname);
   }
   if (l->kind == NI_LINE_PROCESS)
-    take_settings(p, &l->process.settings);
+    read_settings(p, &l->process.settings);
   else if (l->kind == NI_LINE_DUMP_STATS)
-    take_causes(p, &l->stats);
+    read_causes(p, &l->stats);
   else {
     p->lines++;
-    return take_pool(p, l);
+    return read_pool(p, l);
   }
   return 0;
 }
 
 /* In one thread: the lines of a process follow one another. */
-static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *part,
-                     void **result) {
+static int read_pools_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to,
+                           const struct ni_scan_part *part, void **result) {
   struct pools *p = arg;
   struct ni_scan_end end;
   to->arg = p;
-  to->take = take_line;
+  to->take = read_pools_line;
   int e = ni_scan_file(scan, part->file->path, NULL, to, &end);
   if (end.error && e == 0) {
     ni_say(stderr, "nccl-inspector pools: %s: %s\n", part->file->path, strerror(-end.error));
@@ -180,16 +181,16 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   return e;
 }
 
-static int read_all(struct pools *p) {
+static int read_all_logs(struct pools *p) {
   struct ni_progress progress = {.mode = ni_inputs_progress(&p->inputs, false),
                                  .lock = PTHREAD_MUTEX_INITIALIZER};
   struct ni_scan_plan plan = {0};
   int e = ni_scan_plan(&plan, &p->files, false, 1);
   if (e == 0)
-    e = ni_scan_files(
-        &(struct ni_scan_team){.plan = &plan, .jobs = 1, .progress = &progress, .arg = p, .part = read_file});
+    e = ni_scan_files(&(struct ni_scan_team){
+        .plan = &plan, .jobs = 1, .progress = &progress, .arg = p, .part = read_pools_file});
   ni_scan_plan_free(&plan);
-  fold(p);
+  count_pools(p);
   return e;
 }
 
@@ -197,7 +198,7 @@ struct advice {
   uint64_t slots[NI_KIND_COUNT], fixed_bytes, arena_bytes, drops;
 };
 
-static struct advice advise(const struct pools *p) {
+static struct advice advise_sizes(const struct pools *p) {
   struct advice a = {0};
   a.fixed_bytes = TABLE_BYTES + p->max_comms * COMM_BYTES + p->run_event_bytes;
   for (int k = 0; k < NI_KIND_COUNT; k++) {
@@ -219,7 +220,7 @@ static struct advice advise(const struct pools *p) {
 }
 
 static void print_text(const struct pools *p) {
-  struct advice a = advise(p);
+  struct advice a = advise_sizes(p);
   ni_say(stdout, "%s process%s, at most %s communicator%s in one\n\n", NI_COUNT(p->processes),
          ni_plural(p->processes, "", "es"), NI_COUNT(p->max_comms), ni_plural(p->max_comms, "", "s"));
   static const struct ni_column columns[] = {{"kind", .width = 5, .left = true},
@@ -280,7 +281,7 @@ static void print_json(const struct pools *p) {
                                                 NI_JSON(totals, capacity),   NI_JSON(totals, growths),
                                                 NI_JSON(totals, slot_bytes), NI_JSON(totals, dropped),
                                                 NI_JSON(totals, needed)};
-  struct advice a = advise(p);
+  struct advice a = advise_sizes(p);
   struct ni_json j;
   ni_json_open(&j, stdout, "nccl-inspector-pools-1");
   ni_json_u64(&j, "processes", p->processes);
@@ -329,7 +330,7 @@ int ni_pools_run(int argc, char **argv) {
   ni_inputs_unreadable(argv[0], &p.files);
   p.unreadable = p.files.n_bad;
   if (e == 0)
-    e = read_all(&p);
+    e = read_all_logs(&p);
   if (e < 0) {
     ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
   } else if (p.lines == 0) {
@@ -342,7 +343,7 @@ int ni_pools_run(int argc, char **argv) {
       print_json(&p);
     else
       print_text(&p);
-    code = advise(&p).drops || p.unreadable ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+    code = advise_sizes(&p).drops || p.unreadable ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
   }
 out:
   ni_files_free(&p.files);

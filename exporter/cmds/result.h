@@ -18,7 +18,7 @@
    NI_RESULT_IN(memory_bytes), .def = "128M", .min = 16 << 20}, \
   {"only", 0, NI_OPT_TAKE, "PART,...", \
    "Only these parts of the result (default all): tables, operations, plots, page, parquet", \
-   .take = ni_take_only, .want = "a list of tables, operations, plots, page, parquet"}, \
+   .take = ni_parse_only, .want = "a list of tables, operations, plots, page, parquet"}, \
   /* How parts were left out before there was --only. */ \
   {"no-plots", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(no_plots)}, \
   {"no-html", 0, NI_OPT_FLAG, NULL, NULL, NI_RESULT_IN(no_html)}, \
@@ -37,7 +37,7 @@
  * --only: all parts that it does not name are left out. Tables are always written: "tables" alone leaves out
  * all else. The Parquet files of `merge` are those of the partial results.
  */
-int ni_take_only(const struct ni_opt *o, void *into, const char *arg);
+int ni_parse_only(const struct ni_opt *o, void *into, const char *arg);
 
 /* How `summary` makes its result: ni_summarize(), or what another program sets before it runs the command. */
 extern int (*ni_summary_work)(struct ni_run *r, struct ni_summary *s);

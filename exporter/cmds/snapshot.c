@@ -29,12 +29,12 @@
  * What is found out with the owner's rights: the copy's name, "" when the box was not asked for; where its
  * log is.
  */
-struct answer {
+struct copy_answer {
   bool placed, elsewhere;
   char name[300], said[4096];
 };
 
-struct snapshot {
+struct snapshot_run {
   struct ni_inputs inputs;
   struct ni_box_sources sources;
   struct ni_box_passed passed;
@@ -44,28 +44,28 @@ struct snapshot {
   uint64_t most, bytes; /* --most, 0: any; what was copied so far */
   size_t copied, failed;
   time_t until;
-  struct answer *answer;
+  struct copy_answer *answer;
 };
 
 /* One box on its way. */
-struct job {
-  const struct snapshot *s;
+struct copy_task {
+  const struct snapshot_run *s;
   const char *path;
   struct ni_out_file file;
 };
 
 static int late_code = NI_EXIT_COULD_NOT_RUN;
 
-/* A file system that hangs: nothing can be said or cleaned up any more. */
-static void too_late(int signal) { _exit(late_code); }
+/* A file system hangs: nothing can be said or cleaned up any more. */
+static void exit_too_late(int signal) { _exit(late_code); }
 
-static void complain(struct snapshot *s, const char *path, const char *why) {
+static void report_copy_failure(struct snapshot_run *s, const char *path, const char *why) {
   s->failed++;
   ni_say(stderr, "%s: not copied: %s\n", path, why);
 }
 
-/* Makes the file with our rights, for whoever owns the box. 0 or -errno. */
-static int begin(struct ni_out_file *o, int dir, uid_t owner) {
+/* Creates the file with our rights, for whoever owns the box. 0 or -errno. */
+static int create_copy(struct ni_out_file *o, int dir, uid_t owner) {
   int e = ni_out_begin(o, dir, 0600);
   if (e == 0 && geteuid() == 0 && fchown(o->fd, owner, (gid_t)-1) != 0)
     e = -errno;
@@ -84,10 +84,10 @@ static void name_copy(const struct ni_box *b, const char *path, char *out, size_
 }
 
 /*
- * A copy of a copy has the name that its file had, which is its owner's choice: nobody's other copy goes for
- * it. 0 or -errno.
+ * Names the file. A copy of a copy has the name that its file had, which its owner chose: it replaces no copy
+ * of another owner. 0 or -errno.
  */
-static int give_name(struct ni_out_file *o, const char *name, uid_t owner) {
+static int name_file(struct ni_out_file *o, const char *name, uid_t owner) {
   struct stat st;
   int e = ni_out_commit(o, name, false);
   if (e == -EEXIST && fstatat(o->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == owner)
@@ -95,11 +95,11 @@ static int give_name(struct ni_out_file *o, const char *name, uid_t owner) {
   return e;
 }
 
-/* With the owner's rights: the copy into the file that we were given, or into one of his own. */
-static int copy(const struct ni_box *b, void *arg) {
-  struct job *j = arg;
-  const struct snapshot *s = j->s;
-  struct answer *a = s->answer;
+/* Copies with the rights of the owner: into the file that we were given, or into one of his own. */
+static int copy_as_owner(const struct ni_box *b, void *arg) {
+  struct copy_task *j = arg;
+  const struct snapshot_run *s = j->s;
+  struct copy_answer *a = s->answer;
   struct ni_box_log session;
   char why[512];
   int e = 0, dir = -1;
@@ -113,7 +113,7 @@ static int copy(const struct ni_box *b, void *arg) {
     snprintf(a->said, sizeof a->said, "%s", session.dir);
   if (j->file.fd < 0) {
     dir = ni_out_dir(s->output, false, why, sizeof why);
-    e = dir < 0 ? dir : begin(&j->file, dir, geteuid());
+    e = dir < 0 ? dir : create_copy(&j->file, dir, geteuid());
   }
   if (e == 0)
     e = ni_box_write_copy(b, j->file.fd);
@@ -122,41 +122,42 @@ static int copy(const struct ni_box *b, void *arg) {
   if (e == 0)
     name_copy(b, j->path, a->name, sizeof a->name);
   if (e == 0 && dir >= 0)
-    e = give_name(&j->file, a->name, geteuid());
+    e = name_file(&j->file, a->name, geteuid());
   /* nothing is left of what failed; after its name nothing is under way */
   if (dir >= 0)
     ni_out_drop(&j->file);
   return e;
 }
 
-static void copy_one(struct snapshot *s, const char *path) {
-  struct job j = {s, path, {.dir = -1, .fd = -1}};
-  struct answer *a = s->answer;
+static void copy_one(struct snapshot_run *s, const char *path) {
+  struct copy_task j = {s, path, {.dir = -1, .fd = -1}};
+  struct copy_answer *a = s->answer;
   unsigned left = (unsigned)(s->until - time(NULL)) + 1;
-  struct ni_box_visit v = {.path = path, .named = s->sources.named, .seconds = left, .work = copy, .arg = &j};
+  struct ni_box_visit v = {
+      .path = path, .named = s->sources.named, .seconds = left, .work = copy_as_owner, .arg = &j};
   struct stat st;
   char why[512] = "";
   int e = lstat(path, &st) == 0 ? 0 : -errno;
-  *a = (struct answer){0};
+  *a = (struct copy_answer){0};
   if (e == 0 && s->most && s->bytes + (uint64_t)st.st_blocks * 512 > s->most) {
     e = -EFBIG;
     snprintf(why, sizeof why, "beyond --most");
   }
   if (e == 0 && s->out_dir >= 0)
-    e = begin(&j.file, s->out_dir, st.st_uid);
+    e = create_copy(&j.file, s->out_dir, st.st_uid);
   v.keep = j.file.fd;
   if (e == 0)
     e = ni_box_visit(&v, why, sizeof why);
   a->name[sizeof a->name - 1] = a->said[sizeof a->said - 1] = 0;
   if (e == 0 && *a->name && *j.file.tmp)
-    e = *a->name == '.' ? -EINVAL : give_name(&j.file, a->name, st.st_uid);
+    e = *a->name == '.' ? -EINVAL : name_file(&j.file, a->name, st.st_uid);
   ni_out_drop(&j.file);
   s->passed.elsewhere += a->elsewhere;
   if (*a->said)
     ni_box_sources_led(&s->sources, a->said);
   if (e < 0) {
     if (s->sources.named || ni_box_passes(&s->passed, path, e))
-      complain(s, path, *why ? why : strerror(-e));
+      report_copy_failure(s, path, *why ? why : strerror(-e));
   } else if (*a->name) {
     s->copied++;
     s->bytes += (uint64_t)st.st_blocks * 512;
@@ -165,33 +166,34 @@ static void copy_one(struct snapshot *s, const char *path) {
   }
 }
 
-static void copy_all(struct snapshot *s) {
+static void copy_all(struct snapshot_run *s) {
   const struct ni_files *boxes = &s->sources.boxes;
   for (size_t i = 0; i < boxes->n_bad; i++)
     if (ni_box_name(boxes->bad[i].path))
-      complain(s, boxes->bad[i].path, ni_unreadable_why(&boxes->bad[i]));
+      report_copy_failure(s, boxes->bad[i].path, ni_unreadable_why(&boxes->bad[i]));
   for (size_t i = 0; i < boxes->n; i++) {
     if (time(NULL) < s->until)
       copy_one(s, boxes->file[i].path);
     else
-      complain(s, boxes->file[i].path, "the 30 s are over");
+      report_copy_failure(s, boxes->file[i].path, "the 30 s are over");
   }
 }
 
 /*
- * Nothing to copy is as it should be where the job has ended and everything is in its log; a wrong path is
- * not.
+ * Reports that there is nothing to copy. That is fine if the job has ended and everything is in its log; a
+ * wrong path is not.
  */
-static void say_nothing(struct snapshot *s, const char *name) {
+static void report_nothing(struct snapshot_run *s, const char *name) {
   bool bad = ni_box_sources_bad(&s->sources);
   s->failed += bad;
   if (!s->quiet && !bad && !s->passed.foreign)
     ni_say(stdout, "nothing to copy: no black box%s\n", s->inputs.n ? " there" : " of this machine");
-  if (bad || s->inputs.n || s->passed.foreign || s->sources.box_dir_error)
+  const bool is_asked = s->inputs.n || s->passed.foreign;
+  if (bad || is_asked || s->sources.box_dir_error)
     ni_box_sources_explain(stderr, name, &s->sources, &s->inputs, &s->passed, false);
 }
 
-static int run(struct snapshot *s, const char *name) {
+static int take_snapshots(struct snapshot_run *s, const char *name) {
   char why[512];
   struct stat st;
   if (ni_box_dir_check(name, s->box_dir) < 0)
@@ -212,7 +214,7 @@ static int run(struct snapshot *s, const char *name) {
   s->until = time(NULL) + LIMIT_S;
   copy_all(s);
   if (s->copied + s->failed == 0) {
-    say_nothing(s, name);
+    report_nothing(s, name);
   } else if (ni_box_sources_bad(&s->sources)) {
     ni_box_sources_say_bad(stderr, name, &s->sources);
     s->failed++;
@@ -220,9 +222,9 @@ static int run(struct snapshot *s, const char *name) {
   return s->failed ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
 }
 
-static const char *refuse(void *into) {
-  return ((struct snapshot *)into)->output ? NULL
-                                           : "where to? --output DIR, a directory that all nodes share";
+static const char *refuse_snapshot(void *into) {
+  return ((struct snapshot_run *)into)->output ? NULL
+                                               : "where to? --output DIR, a directory that all nodes share";
 }
 
 const struct ni_command ni_snapshot_command = {
@@ -233,19 +235,19 @@ const struct ni_command ni_snapshot_command = {
         "Copies black boxes, of running processes too, to where `recover` and `hang` can read them from any "
         "machine.",
     .synopsis = "[OPTION...] [DIR|BOX...] --output DIR",
-    .refuse = refuse,
+    .refuse = refuse_snapshot,
     .run = ni_snapshot_run,
     .opt =
         (const struct ni_opt[]){
-            NI_ROW_BOXES(struct snapshot),
+            NI_ROW_BOXES(struct snapshot_run),
             {"output", 0, NI_OPT_TEXT, "DIR", "Where the copies go; made when it is not there",
-             NI_INTO(struct snapshot, output)},
-            NI_ROW_BOX_DIR(struct snapshot),
+             NI_INTO(struct snapshot_run, output)},
+            NI_ROW_BOX_DIR(struct snapshot_run),
             {"most", 0, NI_OPT_SIZE, "SIZE", "Boxes that take more in all are left out, and named",
-             NI_INTO(struct snapshot, most), .min = 1},
+             NI_INTO(struct snapshot_run, most), .min = 1},
             {"exit-zero", 0, NI_OPT_FLAG, NULL, "Exit code 0 whatever happens: for an epilog",
-             NI_INTO(struct snapshot, exit_zero)},
-            {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct snapshot, quiet)},
+             NI_INTO(struct snapshot_run, exit_zero)},
+            {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct snapshot_run, quiet)},
             {0}},
     .more =
         "Where there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes "
@@ -257,14 +259,14 @@ const struct ni_command ni_snapshot_command = {
                  {"--quiet --exit-zero --output /shared/boxes", "in a scheduler's epilog"}}};
 
 int ni_snapshot_run(int argc, char **argv) {
-  struct snapshot s = {0};
+  struct snapshot_run s = {0};
   int done, code = ni_words_parse(&ni_snapshot_command, argc, argv, &s, &done);
   if (!done) {
     if (s.exit_zero)
       late_code = NI_EXIT_FINE;
-    signal(SIGALRM, too_late);
+    signal(SIGALRM, exit_too_late);
     alarm(LIMIT_S + 2);
-    code = run(&s, argv[0]);
+    code = take_snapshots(&s, argv[0]);
     alarm(0);
   }
   ni_box_sources_free(&s.sources);

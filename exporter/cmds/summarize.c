@@ -70,7 +70,7 @@ int ni_summarize_init(struct ni_run *r) {
   return ni_run_tables(r);
 }
 
-int ni_take_partition(const struct ni_opt *o, void *into, const char *arg) {
+int ni_parse_partition(const struct ni_opt *o, void *into, const char *arg) {
   static const char *const words[NI_PARTITIONS] = {"", "host", "comm"};
   uint8_t *p = (uint8_t *)into + o->at, n = 0;
   memset(p, 0, NI_PARTITIONS);
@@ -117,8 +117,8 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
   log_counts(r, "left out of the statistics", &s->input.out_of_range_by);
 }
 
-/* Tables, plots and page. What cannot be drawn is told and does not take the figures away. */
-static int render(struct ni_run *r, const struct ni_summary *s) {
+/* Renders tables, plots and page. What cannot be drawn is reported, and the figures stay. */
+static int render_tables(struct ni_run *r, const struct ni_summary *s) {
   struct ni_render_options o = {.plot_format = r->opt.plot_format,
                                 .keep_scripts = r->opt.keep_scripts,
                                 .compat = r->opt.compat,
@@ -132,7 +132,8 @@ static int render(struct ni_run *r, const struct ni_summary *s) {
   char dir[PATH_MAX], path[PATH_MAX + 16];
   int e = 0;
   snprintf(dir, sizeof dir, "%s/summary", r->tmp_dir);
-  if ((s->n_cells || !r->opt.compat) && mkdir(dir, 0777) < 0 && errno != EEXIST)
+  const bool has_folder = s->n_cells || !r->opt.compat;
+  if (has_folder && mkdir(dir, 0777) < 0 && errno != EEXIST)
     return -errno;
   if (!r->opt.compat) {
     snprintf(path, sizeof path, "%s/summary.json", dir);
@@ -156,8 +157,8 @@ static int render(struct ni_run *r, const struct ni_summary *s) {
   return 0;
 }
 
-/* Counters beside the collectives, and their table. */
-static int beside(struct ni_run *r, struct ni_summary *s) {
+/* Adds counters during the collectives, and their table. */
+static int add_counters(struct ni_run *r, struct ni_summary *s) {
   struct ni_counters_table *t = NULL;
   bool table = r->has_counters && !r->opt.no_parquet;
   int e = table ? ni_counters_table_new(&t, r) : 0;
@@ -168,20 +169,20 @@ static int beside(struct ni_run *r, struct ni_summary *s) {
   return e;
 }
 
-/* Nobody else reads shards of the logs. */
-static bool alone(const struct ni_run *r) { return !r->partial && !r->agree; }
+/* Does nobody else read shards of the logs? */
+static bool is_alone(const struct ni_run *r) { return !r->partial && !r->agree; }
 
 /*
- * What `hang` says of the logs, if there are operations in them that had not finished: they are read once
+ * Judges what `hang` says of the logs, if they have operations that had not finished. They are read once
  * more.
  */
-static int hang(struct ni_run *r, struct ni_summary *s) {
+static int judge_hang(struct ni_run *r, struct ni_summary *s) {
   struct ni_hang_model m = {0};
   struct ni_hang_verdict v = {0};
   if (!r->ledger.unfinished || r->opt.compat)
     return 0;
   struct ni_atlas_options index = r->opt.index;
-  index.off |= !alone(r);
+  index.off |= !is_alone(r);
   int e = ni_hang_read_logs(&m, &r->files, &index, "nccl-inspector summary", &r->progress);
   if (e == 0)
     e = ni_hang_model_settle(&m);
@@ -207,7 +208,8 @@ static void close_index(struct ni_run *r, bool done) {
 int ni_summarize_read(struct ni_run *r) {
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
-  int e = alone(r) ? ni_atlas_open(&r->atlas, "nccl-inspector summary", &r->files, &r->opt.index, false) : 0;
+  int e =
+      is_alone(r) ? ni_atlas_open(&r->atlas, "nccl-inspector summary", &r->files, &r->opt.index, false) : 0;
   if (e == 0)
     e = ni_plan(r);
   if (e == 0)
@@ -254,12 +256,13 @@ int ni_summarize_dataset(struct ni_run *r, const char *command, uint64_t *record
   return e < 0 ? e : ni_result_commit(r);
 }
 
-/* From here on all ranks of a team do the same (team/team.h); one process alone does all of it. */
-static int join(struct ni_run *r, struct ni_summary *s, struct ni_blame *blame) {
+/* From here on all ranks of a team do the same (team/team.h). A process alone does all of it. */
+static int join_team(struct ni_run *r, struct ni_summary *s, struct ni_blame *blame) {
   struct ni_sink csv = ni_operations_csv(r);
   const bool to_root = r->team && !r->partial->apart;
   int e = to_root ? ni_team_spread(r, s, true) : 0;
-  if (e == 0 && r->partial && r->partial->served && !r->team)
+  const bool is_served = r->partial && r->partial->served && !r->team;
+  if (e == 0 && is_served)
     return 0; /* rank 0 has all */
   if (e == 0 && to_root)
     e = ni_turns_find(r); /* streams are whole only now */
@@ -296,7 +299,7 @@ int ni_summarize_serve(struct ni_run *r) {
   int e = ni_build_begin(r, &s);
   r->partial->served = true;
   if (e == 0)
-    e = join(r, &s, &none);
+    e = join_team(r, &s, &none);
   ni_summary_free(&s);
   return e;
 }
@@ -309,10 +312,10 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   if (e == 0)
     e = ni_build_begin(r, s);
   if (e == 0)
-    e = beside(r, s);
+    e = add_counters(r, s);
   struct ni_blame blame = {0};
   if (e == 0)
-    e = join(r, s, &blame);
+    e = join_team(r, s, &blame);
   if (e == 0)
     e = ni_incidents(&blame, s);
   if (e == 0)
@@ -325,7 +328,7 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   if (e == 0)
     e = ni_rollups_build(r, s);
   if (e == 0)
-    e = hang(r, s);
+    e = judge_hang(r, s);
   if (e < 0)
     return e;
   if (s->records == 0 && s->input.filtered_out && !r->opt.compat) {
@@ -336,7 +339,7 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
                        earlier ? r->out_dir : "", earlier ? " is as it was" : "");
   }
   write_log(r, s);
-  e = render(r, s);
+  e = render_tables(r, s);
   if (e < 0)
     return ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
   return ni_result_commit(r);
@@ -351,7 +354,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s) {
   return e < 0 ? e : ni_summarize_finish(r, s);
 }
 
-/* All of the input into segments; each record goes to the sink, too. Without an output folder. */
+/* Reads all of the input into segments; each record also goes to the sink. Without an output folder. */
 static int read_records(struct ni_run *r, struct ni_summary *s, const struct ni_sink *records) {
   ni_summarize_store(r, NULL);
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);

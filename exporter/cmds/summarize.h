@@ -13,7 +13,7 @@
 #include "exporter/model/sums/ranks/blame.h"
 
 /* --partition of summary and convert: words into an array of enum ni_partition. */
-int ni_take_partition(const struct ni_opt *o, void *into, const char *arg);
+int ni_parse_partition(const struct ni_opt *o, void *into, const char *arg);
 #define NI_ROW_PARTITION(help_or_null, into) \
   {"partition", \
    0, \
@@ -22,7 +22,7 @@ int ni_take_partition(const struct ni_opt *o, void *into, const char *arg);
    help_or_null, \
    into, \
    .want = "host, comm, each once", \
-   .take = ni_take_partition, \
+   .take = ni_parse_partition, \
    .gone = "day|hour"}
 
 /* Defaults; r->opt is the caller's to change then. 0 or -ENOMEM. */

@@ -20,7 +20,7 @@
 #include "summary_print.h"
 
 /* "500ms", "10s", "1m": whole ms, so that relative times are whole, too. */
-static int take_width(const struct ni_opt *o, void *into, const char *arg) {
+static int parse_width(const struct ni_opt *o, void *into, const char *arg) {
   static const struct {
     const char *unit;
     uint64_t ns;
@@ -41,7 +41,7 @@ static int take_width(const struct ni_opt *o, void *into, const char *arg) {
   return -EINVAL;
 }
 
-static int take_shard(const struct ni_opt *row, void *into, const char *arg) {
+static int parse_shard(const struct ni_opt *row, void *into, const char *arg) {
   struct ni_sum_options *o = into;
   int end = 0;
   if (sscanf(arg, "%9u/%9u%n", &o->shard, &o->shards, &end) != 2 || arg[end] || *arg == '-')
@@ -49,7 +49,7 @@ static int take_shard(const struct ni_opt *row, void *into, const char *arg) {
   return o->shard >= 1 && o->shard <= o->shards && o->shards <= NI_SHARDS_MAX ? 0 : -EINVAL;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_summary(void *into) {
   static char text[64];
   struct ni_sum_options *o = into;
   if (o->shard && !o->partial)
@@ -64,9 +64,9 @@ static const char *refuse(void *into) {
     return "--dataset is no part of NVIDIA's output: leave out --compat";
   if (o->bucket_ns && o->compat)
     return "--time-granularity is no part of NVIDIA's output: leave out --compat";
-  if (o->approximate &&
-      (o->compat || o->dataset || o->partial || o->bucket_ns || o->skip_first || o->step_by ||
-       ni_filters_any(&o->filter)))
+  const bool wants_steps = o->bucket_ns || o->skip_first || o->step_by;
+  const bool wants_other = o->compat || o->dataset || o->partial || ni_filters_any(&o->filter);
+  if (o->approximate && (wants_other || wants_steps))
     return "--approximate is of all records and of sums alone: it goes without filters, --skip-first, "
            "--step-by, --time-granularity, "
            "--dataset, --partial and --compat";
@@ -80,7 +80,7 @@ static const char *refuse(void *into) {
   return text;
 }
 
-int ni_take_only(const struct ni_opt *row, void *into, const char *arg) {
+int ni_parse_only(const struct ni_opt *row, void *into, const char *arg) {
   enum { PARTS = 5 };
   static const char *const parts[PARTS] = {"tables", "operations", "plots", "page", "parquet"};
   struct ni_sum_options *o = into;
@@ -104,7 +104,7 @@ int ni_take_only(const struct ni_opt *row, void *into, const char *arg) {
   return 0;
 }
 
-static int take_size(const struct ni_opt *o, void *into, const char *arg) {
+static int parse_size(const struct ni_opt *o, void *into, const char *arg) {
   return ni_sizes_add(&((struct ni_sum_options *)into)->filter.size, arg);
 }
 
@@ -116,7 +116,7 @@ const struct ni_command ni_summary_command = {
     .about =
         "Who is slow and what it costs; figures, tables, Parquet files, plots and one page from "
         "inspector logs.",
-    .refuse = refuse,
+    .refuse = refuse_summary,
     .run = ni_summary_run,
     .opt =
         (const struct ni_opt[]){
@@ -132,7 +132,7 @@ const struct ni_command ni_summary_command = {
              IN(compat)},
             NI_ROWS_FILTERS(struct ni_sum_options, "records", "within the communicator"),
             {"size", 0, NI_OPT_TAKE, "BYTES,A-B,...", "Only operations of these sizes, such as 4K or 1M-16M",
-             .take = take_size, .want = "sizes such as 4096, 1M or 64K-1M, with commas between"},
+             .take = parse_size, .want = "sizes such as 4096, 1M or 64K-1M, with commas between"},
             NI_ROWS_INDEX(struct ni_sum_options),
             {"sn", 0, NI_OPT_RANKS, "N,M-K,...", "Only operations of these sequence numbers", IN(filter.sn),
              .want = "numbers and ranges, such as 40-49,60"},
@@ -146,7 +146,7 @@ const struct ni_command ni_summary_command = {
              .want = "the name of a communicator or a function, or mark"},
             {"time-granularity", 0, NI_OPT_TAKE, "W",
              "Also sums by time, in buckets so wide: 1ms to 1h (ms, s, m, h)",
-             .want = "1ms to 1h, such as 500ms or 10s", .take = take_width},
+             .want = "1ms to 1h, such as 500ms or 10s", .take = parse_width},
             {"groups", 0, NI_OPT_TEXT, "FILE",
              "Lines `NAME: GLOB...`: figures for each such part of the logs, by the names of files",
              IN(groups), .min = 1, .want = "a file"},
@@ -154,7 +154,7 @@ const struct ni_command ni_summary_command = {
              "Lines `NAME, HASH or GLOB` and tp, dp, pp, ep, world, -: roles of communicators", IN(comm_map),
              .min = 1, .want = "a file"},
             {"shard", 0, NI_OPT_TAKE, "I/N",
-             "Read one of N parts of the logs, for --partial (merge puts them together)", .take = take_shard,
+             "Read one of N parts of the logs, for --partial (merge puts them together)", .take = parse_shard,
              .want = "I/N, from 1/N to N/N, N at most 65536"},
             {"partial", 0, NI_OPT_TEXT, "FILE",
              "Write a partial result for merge, and its Parquet files into FILE.parquet/", IN(partial),
@@ -181,7 +181,7 @@ static volatile sig_atomic_t stop; /* set by the signal handler, read by all thr
 static void on_signal(int sig) { stop = sig; }
 
 /* The reference refuses to mix; it knows these four by name. */
-static int compat_refuses(const struct ni_run *r) {
+static int is_refused_by_compat(const struct ni_run *r) {
   if (r->files.n == 0) {
     ni_say(stdout, "No inspector logs found\n");
     return 1;
@@ -194,13 +194,13 @@ static int compat_refuses(const struct ni_run *r) {
   return 0;
 }
 
-static void show_path(const struct ni_run *r, const char *name, const char *what) {
+static void print_path(const struct ni_run *r, const char *name, const char *what) {
   char path[PATH_MAX];
   if (snprintf(path, sizeof path, "%s/%s", r->out_dir, name) < (int)sizeof path && access(path, F_OK) == 0)
     ni_say(stdout, "  %s: %s\n", path, what);
 }
 
-static void show_partial(const struct ni_run *r) {
+static void print_partial(const struct ni_run *r) {
   const struct ni_partial *p = r->partial;
   char missing[200];
   uint32_t lack = ni_partial_missing(p, missing);
@@ -211,9 +211,9 @@ static void show_partial(const struct ni_run *r) {
          logs, r->files.n, (unsigned long long)r->tally.records);
 }
 
-static void show_all(const struct ni_run *r, const struct ni_summary *s) {
+static void print_all(const struct ni_run *r, const struct ni_summary *s) {
   if (r->opt.partial) {
-    show_partial(r);
+    print_partial(r);
     return;
   }
   if (r->opt.compat) {
@@ -230,13 +230,13 @@ static void show_all(const struct ni_run *r, const struct ni_summary *s) {
   }
   ni_print_summary(s, r, stdout);
   ni_say(stdout, "\nwritten:\n");
-  show_path(r, "report.html", "one page, open it in a browser");
-  show_path(r, "summary/", r->opt.no_plots ? "tables" : "tables and pictures");
-  show_path(r, "parquet_files/", "the records, a file per log");
-  show_path(r, "parquet_counters/", "samples of counters, a file per series");
-  show_path(r, "parquet_series/", "sums by time, also in summary/series.csv");
-  show_path(r, "dataset/", "the records, sorted, as one data set");
-  show_path(r, "output.log", "what was read and found");
+  print_path(r, "report.html", "one page, open it in a browser");
+  print_path(r, "summary/", r->opt.no_plots ? "tables" : "tables and pictures");
+  print_path(r, "parquet_files/", "the records, a file per log");
+  print_path(r, "parquet_counters/", "samples of counters, a file per series");
+  print_path(r, "parquet_series/", "sums by time, also in summary/series.csv");
+  print_path(r, "dataset/", "the records, sorted, as one data set");
+  print_path(r, "output.log", "what was read and found");
 }
 
 int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r, struct ni_summary *s),
@@ -261,7 +261,7 @@ int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r
     if (e == -ENOLINK && !stop)
       code = NI_EXIT_INCOMPLETE;
   } else {
-    (show ? show : show_all)(r, &s);
+    (show ? show : print_all)(r, &s);
     code = s.complete || r->opt.compat || r->opt.partial ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
   }
   for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
@@ -270,11 +270,11 @@ int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r
   return code;
 }
 
-static int one_process(struct ni_run *r, struct ni_summary *s) {
+static int summarize_alone(struct ni_run *r, struct ni_summary *s) {
   return r->opt.partial ? ni_shard_run(r) : ni_summarize(r, s);
 }
 
-int (*ni_summary_work)(struct ni_run *r, struct ni_summary *s) = one_process;
+int (*ni_summary_work)(struct ni_run *r, struct ni_summary *s) = summarize_alone;
 
 int ni_summary_run(int argc, char **argv) {
   struct ni_run r;
@@ -295,7 +295,8 @@ int ni_summary_run(int argc, char **argv) {
     e = ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs);
   else if ((e = ni_discover(&r.files, r.opt.inputs.path, r.opt.inputs.n)) == 0)
     e = ni_runs_find(NULL, &r.files);
-  if (e == -ENOENT || (e == 0 && r.opt.compat && compat_refuses(&r)))
+  const bool is_refused = e == 0 && r.opt.compat && is_refused_by_compat(&r);
+  if (e == -ENOENT || is_refused)
     goto out;
   if (e == 0)
     code = ni_result_of(&r, argv[0], ni_summary_work, NULL);

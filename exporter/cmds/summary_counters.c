@@ -26,47 +26,47 @@ static const struct ni_column gpu_columns[] = {
     {"SM clock", "MHz", .drop = 0}, {"lowest", "MHz", .drop = 1}, {"busy", "", .drop = 2},
     {"power", "W", .drop = 4},      {"late", "", .drop = 5},      {"throttled", "", .left = true}};
 
-static void cell(struct ni_table *t, bool unsure, double v, int digits, const char *unit) {
+static void add_cell(struct ni_table *t, bool unsure, double v, int digits, const char *unit) {
   if (isnan(v))
     ni_table_cell(t, "-");
   else
     ni_table_cell(t, "%s%.*f%s", unsure ? "~" : "", digits, v, unit);
 }
 
-static void name_cells(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e) {
+static void add_name_cells(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e) {
   char ranks[48];
   ni_table_cell(t, "%.60s", e->host);
   ni_table_cell(t, "%.40s", e->name);
   ni_table_cell(t, "%s%s", ni_beside_ranks(s, e, ranks), e->how == NI_BESIDE_NEAREST ? " (nearest)" : "");
 }
 
-static void nic_row(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e,
-                    const struct ni_beside_figures *f) {
-  name_cells(t, s, e);
-  cell(t, f->unsure, f->tx_bytes_s / 1e9, 2, "");
-  cell(t, f->unsure, f->rx_bytes_s / 1e9, 2, "");
-  cell(t, false, 100 * f->of_link, 0, "%");
-  cell(t, false, 100 * f->held, 1, "%");
-  cell(t, false, 100 * f->holds, 1, "%");
-  cell(t, false, f->retries, 0, "");
-  cell(t, false, f->timeouts, 0, "");
+static void add_nic_row(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e,
+                        const struct ni_beside_figures *f) {
+  add_name_cells(t, s, e);
+  add_cell(t, f->unsure, f->tx_bytes_s / 1e9, 2, "");
+  add_cell(t, f->unsure, f->rx_bytes_s / 1e9, 2, "");
+  add_cell(t, false, 100 * f->of_link, 0, "%");
+  add_cell(t, false, 100 * f->held, 1, "%");
+  add_cell(t, false, 100 * f->holds, 1, "%");
+  add_cell(t, false, f->retries, 0, "");
+  add_cell(t, false, f->timeouts, 0, "");
 }
 
-static void gpu_row(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e,
-                    const struct ni_beside_figures *f) {
+static void add_gpu_row(struct ni_table *t, const struct ni_summary *s, const struct ni_beside_entity *e,
+                        const struct ni_beside_figures *f) {
   const struct ni_process *p = e->n_processes == 1 ? &s->process[e->process[0]] : NULL;
   char why[NI_THROTTLE_TEXT];
-  name_cells(t, s, e);
-  cell(t, false, f->clock_mhz, 0, "");
-  cell(t, false, f->lowest_mhz, 0, "");
-  cell(t, false, 100 * f->busy, 0, "%");
-  cell(t, false, f->power_w, 0, "");
-  cell(t, false, p && p->compared ? 100 * (double)p->late / (double)p->compared : NAN, 1, "%");
+  add_name_cells(t, s, e);
+  add_cell(t, false, f->clock_mhz, 0, "");
+  add_cell(t, false, f->lowest_mhz, 0, "");
+  add_cell(t, false, 100 * f->busy, 0, "%");
+  add_cell(t, false, f->power_w, 0, "");
+  add_cell(t, false, p && p->compared ? 100 * (double)p->late / (double)p->compared : NAN, 1, "%");
   ni_table_cell(t, "%s", ni_throttle_text(f->reasons, why));
 }
 
-/* GPUs, or what has a link; of these those that moved anything. Returns whether there were any. */
-static bool print(const struct ni_summary *s, bool gpus, FILE *f) {
+/* Prints GPUs, or what has a link; only those that moved anything. Returns whether there were any. */
+static bool print_counters(const struct ni_summary *s, bool gpus, FILE *f) {
   const struct ni_beside *b = &s->beside;
   struct ni_table t;
   size_t n = 0;
@@ -79,7 +79,7 @@ static bool print(const struct ni_summary *s, bool gpus, FILE *f) {
                       : e->source != NI_METRIC_GPU && (x.tx_bytes_s > 0 || x.rx_bytes_s > 0);
     if (!shown || n++ >= ROWS_SHOWN)
       continue;
-    (gpus ? gpu_row : nic_row)(&t, s, e, &x);
+    (gpus ? add_gpu_row : add_nic_row)(&t, s, e, &x);
   }
   if (n && gpus)
     ni_say(f, "\nGPUs while collectives ran:\n");
@@ -107,7 +107,7 @@ static void print_sent(const struct ni_summary *s, FILE *f) {
 }
 
 void ni_print_beside(const struct ni_summary *s, FILE *f) {
-  if (print(s, false, f))
+  if (print_counters(s, false, f))
     print_sent(s, f);
-  print(s, true, f);
+  print_counters(s, true, f);
 }

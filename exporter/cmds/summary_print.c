@@ -37,7 +37,7 @@ static void print_head(const struct ni_summary *s, FILE *f) {
     ni_say(f, "%s (`nccl-inspector hang` says more)\n", s->hang);
 }
 
-/* What the tables are made of, and what they do not have. */
+/* Prints what the tables are made of, and what they lack. */
 static void print_logs(const struct ni_summary *s, FILE *f) {
   const struct ni_input *in = &s->input;
   char first[40], last[40], release[40];
@@ -75,14 +75,14 @@ static void print_logs(const struct ni_summary *s, FILE *f) {
   ni_say(f, "\n");
 }
 
-static void print_line(void *f, const char *text) { ni_say(f, "CLOCKS: %s\n", text); }
+static void print_clock_line(void *f, const char *text) { ni_say(f, "CLOCKS: %s\n", text); }
 
 static void print_clocks(const struct ni_summary *s, FILE *f) {
   if (s->clocks)
-    ni_clocks_say(s->clocks, !s->approximate, print_line, f);
+    ni_clocks_say(s->clocks, !s->approximate, print_clock_line, f);
 }
 
-/* What is not complete, and what else is to be known; the first line has the verdict. */
+/* Prints what is not complete, and what else matters. The first line has the verdict. */
 static void print_troubles(const struct ni_summary *s, FILE *f) {
   for (size_t i = 0; i < s->input.n_trouble && i < TROUBLE_SHOWN; i++)
     ni_say(f, "%s%s\n", i == 0 ? "INCOMPLETE: " : "            ", s->input.trouble[i]);
@@ -113,53 +113,53 @@ static const struct ni_column group_columns[COLS] = {{.head = "time"},
                                                      {"peak", .drop = 4},
                                                      {"", .left = true, .drop = 6}};
 
-static void number(char out[48], double v, int digits, const char *unit) {
+static void format_number(char out[48], double v, int digits, const char *unit) {
   if (isnan(v))
     strcpy(out, "-");
   else
     snprintf(out, 48, "%.*f%s", digits, v, unit);
 }
 
-static void number_cell(struct ni_table *t, double v, int digits, const char *unit) {
+static void add_number_cell(struct ni_table *t, double v, int digits, const char *unit) {
   char text[48];
-  number(text, v, digits, unit);
+  format_number(text, v, digits, unit);
   ni_table_cell(t, "%s", text);
 }
 
-static void duration_cell(struct ni_table *t, double us) {
+static void add_duration_cell(struct ni_table *t, double us) {
   char text[32];
   ni_table_cell(t, "%s", isnan(us) ? "-" : ni_duration_text(us, text));
 }
 
 /* Under a head that says GB/s: the unit where it is another, as on the page. */
-static void rate_cell(struct ni_table *t, double gbs) {
+static void add_rate_cell(struct ni_table *t, double gbs) {
   double v = gbs * 1e9;
   if (isnan(gbs) || gbs >= 0.01 || !(gbs > 0)) {
-    number_cell(t, gbs, 2, "");
+    add_number_cell(t, gbs, 2, "");
     return;
   }
   const char *unit = ni_decimal_unit(&v, 999.5);
   ni_table_cell(t, "%.*f %s/s", v < 9.995 ? 2 : v < 99.95 ? 1 : 0, v, unit);
 }
 
-static void fill(struct ni_table *t, const struct ni_group *g, bool approximate) {
+static void fill_row(struct ni_table *t, const struct ni_group *g, bool approximate) {
   char func[81], size[32];
   ni_table_cell(t, "%.1f%%", 100 * g->time_share);
   ni_table_cell(t, "%s", ni_comm_type_words[g->type]);
   ni_table_cell(t, "%.40s", ni_safe_text(g->func, func, sizeof func));
   ni_table_cell(t, "%s", ni_size_text(g->msg_bytes, size));
   ni_table_cell(t, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
-  duration_cell(t, g->us.p50);
-  duration_cell(t, g->us.p99);
-  rate_cell(t, g->busbw_gbs.p50);
-  number_cell(t, 100 * g->of_best, 0, "%");
+  add_duration_cell(t, g->us.p50);
+  add_duration_cell(t, g->us.p99);
+  add_rate_cell(t, g->busbw_gbs.p50);
+  add_number_cell(t, 100 * g->of_best, 0, "%");
   ni_table_cell(t, "%s",
                 !approximate && (g->us.approx || g->busbw_gbs.approx) ? " (percentiles within 0.4 %)" : "");
 }
 
 /*
- * Words at most 80 columns wide, each line indented, the first one by `begin`; a terminal has a width of its
- * own.
+ * Prints words at most 80 columns wide, each line indented, the first one by `begin`. A terminal has its own
+ * width.
  */
 static void print_hanging(FILE *f, const char *begin, const char *indent, const char *text) {
   int at = 0;
@@ -202,7 +202,7 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
     return;
   ni_table_begin(&t, group_columns, COLS);
   for (size_t i = 0; i < n; i++) {
-    fill(&t, &s->group[order[i]], s->approximate);
+    fill_row(&t, &s->group[order[i]], s->approximate);
     timed[s->group[order[i]].timing] = true;
     peak |= !isnan(s->group[order[i]].of_best);
   }
@@ -254,7 +254,7 @@ static void print_tags(const struct ni_summary *s, FILE *f) {
     ni_table_cell(&t, "%s", NI_COUNT(x->operations));
     ni_table_cell(&t, "%s", ni_size_text(x->bytes, size));
     ni_table_cell(&t, "%s", ni_duration_text(x->exec_ns / 1e3, took));
-    number_cell(&t, x->busbw_gbs, 2, "");
+    add_number_cell(&t, x->busbw_gbs, 2, "");
   }
   ni_table_print(&t, f);
   if (s->n_tags > TAGS_SHOWN)
@@ -263,7 +263,7 @@ static void print_tags(const struct ni_summary *s, FILE *f) {
   ni_say(f, "  untagged: %.1f%% of the time\n", 100 * (s->tagged_share < 1 ? 1 - s->tagged_share : 0));
 }
 
-/* As one word of a shell, whatever is in it. */
+/* Prints it as one word of a shell, whatever is in it. */
 static void print_word(FILE *f, const char *word) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+,@%-";
   if (*word && word[strspn(word, plain)] == 0) {
@@ -312,7 +312,7 @@ static void print_finding(const struct ni_summary *s, size_t i, const struct ni_
   }
 }
 
-/* What it is judged by, and of what it is a judgement. */
+/* Prints what it is judged by, and what is judged. */
 static void print_judged(const struct ni_summary *s, FILE *f) {
   char text[320], why[256];
   if (ni_finding_of_all(s, text))
@@ -330,8 +330,8 @@ static void print_judged(const struct ni_summary *s, FILE *f) {
 }
 
 /*
- * Faults, or notes, which accuse nobody. A finding has the same number everywhere. Returns how many there
- * are.
+ * Prints faults, or notes, which accuse nobody. A finding has the same number everywhere. Returns how many
+ * there are.
  */
 static size_t print_class(const struct ni_summary *s, const struct ni_inputs *in, bool notes,
                           const char *title, FILE *f) {
@@ -375,8 +375,8 @@ static void print_seat(const struct ni_summary *s, const struct ni_outlier *o, F
     ni_say(f, " (global rank %d)", p->rank);
 }
 
-/* "tp1"; with its hash where others have that name, the hash alone where it has none. */
-static const char *comm_text(const struct ni_summary *s, uint32_t comm, char out[128]) {
+/* The name of a communicator, "tp1"; with its hash if others have that name; only the hash if it has none. */
+static const char *name_row_comm(const struct ni_summary *s, uint32_t comm, char out[128]) {
   const struct ni_comm_row *c = &s->comm[comm];
   bool unique = c->name && *c->name;
   char name[81];
@@ -432,7 +432,7 @@ static void print_outliers(const struct ni_summary *s, FILE *f) {
     const struct ni_outlier *o = &s->outlier[i];
     char func[81], comm[128], operation[256], took[32], peers[32];
     ni_safe_text(s->group[o->group].func, func, sizeof func);
-    comm_text(s, o->comm, comm);
+    name_row_comm(s, o->comm, comm);
     ni_say(f, "  ");
     if (o->operations) {
       snprintf(operation, sizeof operation, "%s #%" PRIu64 " on %s", func, o->sn, comm);
@@ -467,6 +467,10 @@ void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *
   print_troubles(s, f);
 }
 
+static bool is_same_operation(const struct ni_group *x, const struct ni_group *y) {
+  return strcmp(x->func, y->func) == 0 && x->kind == y->kind && x->type == y->type;
+}
+
 struct tests_row {
   uint64_t bytes;
   const struct ni_slice *slice;
@@ -491,14 +495,12 @@ void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
   for (uint32_t c = 0; c < s->n_comms; c++) {
     for (uint32_t g0 = 0; g0 < s->n_groups; g0++) {
       const struct ni_group *head = &s->group[g0];
-      if (g0 > 0 && strcmp(head->func, s->group[g0 - 1].func) == 0 && head->kind == s->group[g0 - 1].kind &&
-          head->type == s->group[g0 - 1].type)
+      if (g0 > 0 && is_same_operation(head, &s->group[g0 - 1]))
         continue;
       size_t n = 0;
       for (size_t i = 0; i < s->n_by_comm; i++) {
         const struct ni_group *g = &s->group[s->by_comm[i].group];
-        if (s->by_comm[i].of != c || g->kind != head->kind || g->type != head->type ||
-            strcmp(g->func, head->func) != 0)
+        if (s->by_comm[i].of != c || !is_same_operation(g, head))
           continue;
         row[n].bytes = ni_nccl_tests_bytes(ni_func_from_name(g->func), g->msg_bytes, s->comm[c].n_ranks);
         row[n++].slice = &s->by_comm[i];
@@ -524,8 +526,8 @@ void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {
         ni_table_cell(&t, "%s", *ni_timing_names[g->timing] ? ni_timing_names[g->timing] : "-");
         ni_table_cell(&t, "%.2f", x->us.mean);
         ni_table_cell(&t, "%.2f", x->us.p99);
-        number_cell(&t, algbw, 2, "");
-        number_cell(&t, algbw * ni_bus_factor(ni_func_from_name(g->func), s->comm[c].n_ranks), 2, "");
+        add_number_cell(&t, algbw, 2, "");
+        add_number_cell(&t, algbw * ni_bus_factor(ni_func_from_name(g->func), s->comm[c].n_ranks), 2, "");
       }
       ni_table_print(&t, f);
       ni_say(f, "\n");

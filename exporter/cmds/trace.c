@@ -17,7 +17,9 @@
 #include "result.h"
 #include "trace_print.h"
 
-static const char *refuse(void *into) { return ni_filters_refuse(&((struct ni_tr_options *)into)->filter); }
+static const char *refuse_trace(void *into) {
+  return ni_filters_refuse(&((struct ni_tr_options *)into)->filter);
+}
 
 #define IN(member) NI_INTO(struct ni_tr_options, member)
 const struct ni_command ni_trace_command = {
@@ -56,11 +58,11 @@ const struct ni_command ni_trace_command = {
                  {"--with profiles/ logs/", "the same with the traces of torch.profiler, a file each rank"},
                  {"--rank 0-7 --since=-10s -o end.json.gz logs/",
                   "the last ten seconds of the first eight ranks"}},
-    .refuse = refuse,
+    .refuse = refuse_trace,
     .run = ni_trace_run};
 
 /* "logs/" -> "logs-trace.json.gz" */
-static char *default_output(const char *input) {
+static char *make_default_output(const char *input) {
   char *real = realpath(input, NULL), *out = NULL;
   const char *slash = real ? strrchr(real, '/') : NULL, *name = slash && slash[1] ? slash + 1 : "nccl";
   size_t n = strcspn(name, ".");
@@ -71,7 +73,7 @@ static char *default_output(const char *input) {
 }
 
 /* Folder of a file, for the temporary one beside it. */
-static char *folder_of(const char *path) {
+static char *make_folder_of(const char *path) {
   const char *slash = strrchr(path, '/');
   if (strcmp(path, "-") == 0)
     return strdup(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
@@ -89,8 +91,8 @@ static void resolve_times(struct ni_tr *r) {
 
 int (*ni_trace_share)(struct ni_atlas *a, const struct ni_files *files);
 
-/* Accounts and maps of all logs: those that no index knows are read, in all threads. */
-static int know(struct ni_tr *r) {
+/* Reads accounts and maps of all logs. Logs that no index knows are read, in all threads. */
+static int read_accounts(struct ni_tr *r) {
   r->opt.index.maps = true;
   int e = ni_atlas_open(&r->atlas, "nccl-inspector trace", &r->files, &r->opt.index, false);
   if (e == 0 && ni_trace_share)
@@ -107,8 +109,8 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
     e = ni_names_init(&r->names);
   if (e == 0)
     e = ni_tr_with_find(r);
-  if (e == 0 && ni_tr_choosing(&r->opt))
-    e = know(r);
+  if (e == 0 && ni_tr_is_choosing(&r->opt))
+    e = read_accounts(r);
   if (e == 0)
     e = ni_tr_scan(r);
   if (e < 0)
@@ -129,8 +131,8 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
   /* The lives of communicators alone are no answer to who asked for certain functions or tags. */
   if (e == 0)
     ni_filters_say_unmet(&r->opt.filter, "nccl-inspector trace");
-  bool none_of_them =
-      (r->opt.filter.coll.n || r->opt.filter.tag.n) && r->count.shown == 0 && r->count.open == 0;
+  const bool is_filtered = r->opt.filter.coll.n || r->opt.filter.tag.n;
+  bool none_of_them = is_filtered && r->count.shown == 0 && r->count.open == 0;
   if (e == 0 && (r->count.events == 0 || none_of_them))
     e = ni_tr_fail(r, -ENODATA, "nothing to draw: %llu %s read, %llu without a start time%s",
                    (unsigned long long)r->count.operations,
@@ -141,7 +143,7 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
   return e == 0 ? ni_tr_write(r, ni_tr_other_data) : e;
 }
 
-static void run_free(struct ni_tr *r) {
+static void free_run(struct ni_tr *r) {
   ni_sort_free(r->sort);
   ni_tr_tracks_free(r);
   ni_atlas_close(r->atlas, r->log != NULL, NULL);
@@ -165,8 +167,8 @@ int ni_trace_run(int argc, char **argv) {
   if (done)
     goto out;
   code = NI_EXIT_COULD_NOT_RUN;
-  r.out_path = r.opt.output ? strdup(r.opt.output) : default_output(r.opt.inputs.path[0]);
-  folder = r.out_path ? folder_of(r.out_path) : NULL;
+  r.out_path = r.opt.output ? strdup(r.opt.output) : make_default_output(r.opt.inputs.path[0]);
+  folder = r.out_path ? make_folder_of(r.out_path) : NULL;
   e = folder ? ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs) : -ENOMEM;
   if (e == -ENOENT)
     goto out;
@@ -189,7 +191,7 @@ int ni_trace_run(int argc, char **argv) {
     ni_tr_print(&r);
   code = ni_tr_incomplete(&r) ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 out:
-  run_free(&r);
+  free_run(&r);
   free(folder);
   return code;
 }

@@ -19,7 +19,7 @@
 
 enum { HOSTS_SHOWN = 4, WITH_SHOWN = 8 };
 
-static bool host_shown(const struct ni_tr *r, uint32_t host) {
+static bool is_host_shown(const struct ni_tr *r, uint32_t host) {
   for (uint32_t i = 0; i < r->n_units; i++)
     if (r->unit[i].shown && r->process[r->unit[i].process].host == host)
       return true;
@@ -46,10 +46,10 @@ static const struct {
              {NI_PROBLEM_NO_END, "no_final_line", ""}};
 
 /*
- * What makes the timeline incomplete, in one list for all outputs: the ledger's problems, and what cannot be
- * drawn.
+ * Lists what makes the timeline incomplete, in one list for all outputs: the problems of the ledger, and what
+ * cannot be drawn.
  */
-static unsigned left_out(const struct ni_tr *r, struct told *t) {
+static unsigned list_left_out(const struct ni_tr *r, struct told *t) {
   const struct ni_tr_counts *c = &r->count;
   uint64_t off = 0, cut = 0;
   for (uint32_t i = 0; i < r->n_with; i++) {
@@ -93,10 +93,10 @@ static unsigned left_out(const struct ni_tr *r, struct told *t) {
 
 bool ni_tr_incomplete(const struct ni_tr *r) {
   struct told t[TOLD_MAX];
-  return left_out(r, t) > 0; /* the ledger's problems are in it */
+  return list_left_out(r, t) > 0; /* the ledger's problems are in it */
 }
 
-static int64_t worst_gpu_spread(const struct ni_tr *r) {
+static int64_t find_worst_gpu_spread(const struct ni_tr *r) {
   int64_t worst = 0;
   for (uint32_t i = 0; i < r->n_units; i++)
     if (r->unit[i].shown && r->unit[i].clock.spread_ns > worst)
@@ -105,11 +105,11 @@ static int64_t worst_gpu_spread(const struct ni_tr *r) {
 }
 
 /*
- * Of a process with several ranks whose log knows no GPUs nothing tells which ranks of two communicators are
- * one, so its units are no ranks. At least as many as one communicator has; *more: another one of that kind
- * has as many.
+ * A process has several ranks and its log knows no GPUs. Nothing tells which ranks of two communicators are
+ * the same, so its units are no ranks. Counts them at least: as many as one communicator has. *more: another
+ * communicator of that kind has as many.
  */
-static uint32_t ranks_at_least(const struct ni_tr *r, uint32_t process, bool *more) {
+static uint32_t count_ranks_at_least(const struct ni_tr *r, uint32_t process, bool *more) {
   uint32_t most = 0;
   const char *of = NULL;
   for (uint32_t i = 0; i < r->n_members; i++) {
@@ -135,7 +135,7 @@ static uint32_t ranks_at_least(const struct ni_tr *r, uint32_t process, bool *mo
 }
 
 /* *more: there may be more ranks than that. */
-static void counts(const struct ni_tr *r, uint32_t *ranks, bool *more, uint32_t *hosts) {
+static void count_shown(const struct ni_tr *r, uint32_t *ranks, bool *more, uint32_t *hosts) {
   *ranks = *hosts = 0;
   *more = false;
   for (uint32_t p = 0; p < r->n_processes; p++) {
@@ -145,15 +145,15 @@ static void counts(const struct ni_tr *r, uint32_t *ranks, bool *more, uint32_t 
       units += r->unit[u].shown;
       known &= r->unit[u].gpu >= 0;
     }
-    uint32_t least = known || n < 2 ? units : ranks_at_least(r, p, &tied);
+    uint32_t least = known || n < 2 ? units : count_ranks_at_least(r, p, &tied);
     *more |= tied && units > least;
     *ranks += units < least ? units : least;
   }
   for (uint32_t i = 0; i < r->n_hosts; i++)
-    *hosts += host_shown(r, i);
+    *hosts += is_host_shown(r, i);
 }
 
-/* A few: of many the doubtful ones first. */
+/* Prints a few hosts; of many, the doubtful ones first. */
 static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
   uint32_t told = 0;
   int64_t worst = 0;
@@ -162,7 +162,7 @@ static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
     for (uint32_t i = 0; i < r->n_hosts; i++) {
       const struct ni_host_clock *h = &r->host[i].clock;
       bool doubtful = i != r->reference && (!h->aligned || h->contradiction);
-      if (!host_shown(r, i) || (hosts > HOSTS_SHOWN && doubtful != (pass == 0)))
+      if (!is_host_shown(r, i) || (hosts > HOSTS_SHOWN && doubtful != (pass == 0)))
         continue;
       if (told++ < HOSTS_SHOWN) {
         ni_tr_clock_text(r, i, text, sizeof text);
@@ -181,7 +181,7 @@ static void print_hosts(const struct ni_tr *r, uint32_t hosts, FILE *f) {
  * "rank 3: 240 of 250 NCCL kernels are ours, clock +1.50 s, error below 2.1 us, drift 0.120 ppm; 4,711
  * events"
  */
-static void with_text(const struct ni_tr_with *w, char *out, size_t size) {
+static void format_with(const struct ni_tr_with *w, char *out, size_t size) {
   char offset[32], error[32], clock[128] = "CLOCK NOT PUT RIGHT: its own is used";
   if (w->fit.good)
     snprintf(clock, sizeof clock, "clock %s%s, error below %s, drift %.3f ppm",
@@ -202,7 +202,7 @@ static void with_text(const struct ni_tr_with *w, char *out, size_t size) {
 static void print_with(const struct ni_tr *r, FILE *f) {
   char text[512];
   for (uint32_t i = 0; i < r->n_with && !r->opt.quiet; i++) {
-    with_text(&r->with[i], text, sizeof text);
+    format_with(&r->with[i], text, sizeof text);
     if (i < WITH_SHOWN || !r->with[i].fit.good)
       ni_say(f, "with        %s, %s\n", r->with[i].path, text);
   }
@@ -216,7 +216,7 @@ void ni_tr_print(const struct ni_tr *r) {
   bool more;
   /* With -o - the file is standard output. */
   FILE *f = strcmp(r->out_path, "-") == 0 ? stderr : stdout;
-  counts(r, &ranks, &more, &hosts);
+  count_shown(r, &ranks, &more, &hosts);
   ni_say(f, "timeline    %s %s of %s %s on %s host%s: %s %s, %s %s\n", NI_COUNT(c->shown),
          ni_plural(c->shown, "operation", "operations"), NI_COUNT(ranks),
          more ? "or more ranks" : ni_plural(ranks, "rank", "ranks"), NI_COUNT(hosts),
@@ -228,7 +228,7 @@ void ni_tr_print(const struct ni_tr *r) {
   }
   if (!r->opt.quiet && hosts > 1)
     print_hosts(r, hosts, f);
-  int64_t spread = worst_gpu_spread(r);
+  int64_t spread = find_worst_gpu_spread(r);
   if (!r->opt.quiet && (spread || r->contradiction_ns)) {
     ni_say(f, "GPU clocks  aligned by clock lines within %s", ni_span_text(spread, a));
     if (r->contradiction_ns)
@@ -237,7 +237,7 @@ void ni_tr_print(const struct ni_tr *r) {
     ni_say(f, "\n");
   }
   print_with(r, f);
-  unsigned n = left_out(r, t);
+  unsigned n = list_left_out(r, t);
   for (unsigned i = 0; i < n; i++)
     ni_say(f, "%s %s %s%s\n", i ? "           " : "incomplete ", NI_COUNT(t[i].count), t[i].text, t[i].more);
   if (r->ledger.n_samples)
@@ -280,7 +280,7 @@ void ni_tr_print(const struct ni_tr *r) {
          r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
 }
 
-static void in_unit(struct ni_json *j, const char *what, bool us, int64_t ns) {
+static void write_in_unit(struct ni_json *j, const char *what, bool us, int64_t ns) {
   char key[40];
   snprintf(key, sizeof key, "%s_%s", what, us ? "us" : "ns");
   if (us)
@@ -304,14 +304,14 @@ static void print_about(const struct ni_tr *r, struct ni_json *j, bool us) {
   ni_json_array(j, "clocks");
   for (uint32_t i = 0; i < r->n_hosts; i++) {
     const struct ni_host_clock *h = &r->host[i].clock;
-    if (!host_shown(r, i))
+    if (!is_host_shown(r, i))
       continue;
     ni_json_object(j, NULL);
     ni_json_text(j, "host", ni_tr_host_name(r, i));
     ni_json_bool(j, "aligned", h->aligned);
-    in_unit(j, "offset", us, (int64_t)h->offset_ns);
+    write_in_unit(j, "offset", us, (int64_t)h->offset_ns);
     if (h->aligned)
-      in_unit(j, "error", us, h->error_ns);
+      write_in_unit(j, "error", us, h->error_ns);
     else
       ni_json_text(j, us ? "error_us" : "error_ns", NULL);
     ni_json_f64(j, "drift_ppm", h->drift * 1e6);
@@ -332,17 +332,17 @@ static void print_about(const struct ni_tr *r, struct ni_json *j, bool us) {
       ni_json_text(j, "file", r->with[i].path);
       ni_json_bool(j, "aligned", r->with[i].fit.good);
       NI_JSON_ALL(j, of_with, &r->with[i], NULL);
-      in_unit(j, "offset", us, r->with[i].fit.offset_ns);
-      in_unit(j, "error", us, r->with[i].fit.error_ns);
-      with_text(&r->with[i], text, sizeof text);
+      write_in_unit(j, "offset", us, r->with[i].fit.offset_ns);
+      write_in_unit(j, "error", us, r->with[i].fit.error_ns);
+      format_with(&r->with[i], text, sizeof text);
       ni_json_text(j, "text", text);
     }
   if (r->n_with)
     ni_json_end_array(j);
-  in_unit(j, "gpu_clock_spread", us, worst_gpu_spread(r));
-  in_unit(j, "gpu_clock_contradiction", us, r->contradiction_ns);
+  write_in_unit(j, "gpu_clock_spread", us, find_worst_gpu_spread(r));
+  write_in_unit(j, "gpu_clock_contradiction", us, r->contradiction_ns);
   ni_json_object(j, "incomplete");
-  unsigned n = left_out(r, t);
+  unsigned n = list_left_out(r, t);
   for (unsigned i = 0; i < n; i++)
     ni_json_u64(j, t[i].name, t[i].count);
   ni_json_end_object(j);
@@ -386,7 +386,7 @@ void ni_tr_print_json(const struct ni_tr *r) {
   struct ni_json j;
   uint32_t ranks, hosts;
   bool more;
-  counts(r, &ranks, &more, &hosts);
+  count_shown(r, &ranks, &more, &hosts);
   ni_json_open(&j, strcmp(r->out_path, "-") == 0 ? stderr : stdout, "nccl-inspector-trace-1");
   ni_json_text(&j, "output", r->out_path);
   ni_json_u64(&j, "output_bytes", r->out_bytes);

@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
   struct pollfd p[] = {{.fd = ni_sampler_fd(s), .events = POLLIN}, {.fd = 0, .events = POLLIN}};
   while (ni_now_ns(CLOCK_MONOTONIC) < end && poll(p, 2, 1000) >= 0) {
     if (p[0].revents) {
-      if (ni_sampler_take(s, &r, &t) < 0)
+      if (ni_sampler_copy(s, &r, &t) < 0)
         return 1;
       size_t known = 0;
       for (size_t i = 0; i < r.n; i++)

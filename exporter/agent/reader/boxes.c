@@ -111,7 +111,7 @@ int ni_boxes_open(struct ni_boxes **out, const char *box_dir, uint32_t uid, uint
   return x->epoll < 0 ? -errno : 0;
 }
 
-static void drop(struct ni_boxes *x, struct box *b) {
+static void drop_box(struct ni_boxes *x, struct box *b) {
   if (b->pidfd >= 0)
     close(b->pidfd);
   free(b->path);
@@ -125,7 +125,7 @@ void ni_boxes_close(struct ni_boxes *x) {
   if (!x)
     return;
   while (x->n)
-    drop(x, &x->box[x->n - 1]);
+    drop_box(x, &x->box[x->n - 1]);
   if (x->epoll >= 0)
     close(x->epoll);
   if (x->inotify >= 0)
@@ -144,8 +144,10 @@ bool ni_boxes_log(const struct ni_boxes *x, const char *dir, const char *name) {
   size_t n = ni_log_stem(name, NULL);
   for (size_t i = 0; i < x->n; i++) {
     const struct box *b = &x->box[i];
-    if (b->stem && strlen(b->stem) == n && memcmp(b->stem, name, n) == 0 &&
-        (!dir || (!b->dead && strcmp(b->dir, dir) == 0)))
+    const bool is_name = b->stem && strlen(b->stem) == n && memcmp(b->stem, name, n) == 0;
+    if (!is_name)
+      continue;
+    if (!dir || (!b->dead && strcmp(b->dir, dir) == 0))
       return true;
   }
   return false;
@@ -159,7 +161,7 @@ void ni_boxes_each_log_dir(const struct ni_boxes *x, void (*fn)(void *arg, const
 
 /* ---- one box ---- */
 
-struct taking {
+struct live_taking {
   struct ni_boxes *x;
   const struct ni_box *b;
   uint64_t now; /* CLOCK_MONOTONIC */
@@ -171,10 +173,10 @@ struct taking {
   } *comm;
 };
 
-static int take_op(const struct ni_box_op *op, void *arg) {
-  struct taking *t = arg;
+static int add_open_op(const struct ni_box_op *op, void *arg) {
+  struct live_taking *t = arg;
   int64_t i = ni_box_comm_of(t->b, op);
-  if (i < 0 || t->comm[i].row < 0 || !ni_hang_box_counts(op, t->comm[i].c.kind[op->kind].started))
+  if (i < 0 || t->comm[i].row < 0 || !ni_hang_is_box_op(op, t->comm[i].c.kind[op->kind].started))
     return 0;
   struct ni_live_open *o = &t->x->open[t->comm[i].row];
   uint64_t open, since = ni_box_monotonic_ns(t->b, op->ticks_start);
@@ -195,7 +197,7 @@ static int take_op(const struct ni_box_op *op, void *arg) {
   return 0;
 }
 
-static int take_comms(struct taking *t, const struct ni_live_process *p) {
+static int add_comms(struct live_taking *t, const struct ni_live_process *p) {
   struct ni_boxes *x = t->x;
   struct ni_box_comm c;
   size_t n = 0;
@@ -207,8 +209,8 @@ static int take_comms(struct taking *t, const struct ni_live_process *p) {
   for (size_t i = 0; e == 0 && i < n && ni_box_comm_at(t->b, i, &c); i++) {
     t->comm[i].c = c;
     t->comm[i].row = -1;
-    if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks ||
-        x->n_open == NI_LIVE_LOOKS_MAX)
+    const bool is_possible = c.id.n_ranks > 0 && c.id.rank >= 0 && c.id.rank < c.id.n_ranks;
+    if (c.phase == 0 || !is_possible || x->n_open == NI_LIVE_LOOKS_MAX)
       continue;
     if (!ni_array_room(x->open, x->n_open, x->cap_open))
       return -ENOMEM;
@@ -230,11 +232,11 @@ static int take_comms(struct taking *t, const struct ni_live_process *p) {
     e = ni_rows_comm(x->rows, p->pid, p->start_ns, c.id.comm_hash, c.id.rank, c.gpu_index, c.gpu_pci,
                      &o->who);
   }
-  return e < 0 ? e : n ? ni_box_each_in_flight(t->b, take_op, t) : 0;
+  return e < 0 ? e : n ? ni_box_each_in_flight(t->b, add_open_op, t) : 0;
 }
 
 /* A log of the process began. */
-static int take_session(struct ni_boxes *x, struct box *b, const struct ni_box_log *s) {
+static int add_session(struct ni_boxes *x, struct box *b, const struct ni_box_log *s) {
   size_t n = strlen(s->line);
   char *text = calloc(1, n + NI_PARSE_PADDING);
   int e = -ENOMEM;
@@ -306,7 +308,7 @@ static void find_limits(struct ni_boxes *x) {
 }
 
 static int read_box(struct ni_boxes *x, struct box *at) {
-  struct taking t = {.x = x, .now = ni_now_ns(CLOCK_MONOTONIC)};
+  struct live_taking t = {.x = x, .now = ni_now_ns(CLOCK_MONOTONIC)};
   struct ni_box *b;
   struct ni_box_log s;
   struct ni_live_process *p = &at->p;
@@ -318,7 +320,7 @@ static int read_box(struct ni_boxes *x, struct box *at) {
   const struct ni_box_header *h = ni_box_header(t.b = b);
   if (ni_box_session(b, &s) && s.start_ns && s.start_ns != p->start_ns) {
     p->start_ns = s.start_ns & INT64_MAX;
-    e = take_session(x, at, &s);
+    e = add_session(x, at, &s);
   }
   p->pid = h->pid < 0 ? 0 : h->pid;
   p->uid = x->uid;
@@ -341,7 +343,7 @@ static int read_box(struct ni_boxes *x, struct box *at) {
   bool shown = p->life != NI_LIFE_ENDED && h->state == NI_BOX_LIVE;
   size_t before = x->n_open;
   if (e == 0 && *p->job && shown)
-    e = take_comms(&t, p);
+    e = add_comms(&t, p);
   note_moved(x, at, before);
   if (e == 0 && at->dead)
     e = keep_left(x, at, before);
@@ -352,7 +354,7 @@ static int read_box(struct ni_boxes *x, struct box *at) {
 
 /* ---- all of them ---- */
 
-static void found(void *arg, const char *dir, const char *name, const struct stat *st) {
+static void visit_box(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct ni_boxes *x = arg;
   struct box b = {.ino = st->st_ino, .found_ns = ni_now_ns(CLOCK_MONOTONIC), .pidfd = -1, .seen = true};
   if (st->st_uid != x->uid)
@@ -408,11 +410,11 @@ int ni_boxes_look(struct ni_boxes *x, struct ni_live_batch *b, struct ni_rows *r
   (void)ni_boxes_stirred(x);
   for (size_t i = 0; i < x->n; i++)
     x->box[i].seen = false;
-  (void)ni_find(x->box_dir, 0, ni_find_box, found, x);
+  (void)ni_find(x->box_dir, 0, ni_find_box, visit_box, x);
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
   for (size_t i = x->n; i-- > 0;)
     if (!x->box[i].seen)
-      drop(x, &x->box[i]);
+      drop_box(x, &x->box[i]);
   for (size_t i = 0; e == 0 && i < x->n; i++) {
     struct box *at = &x->box[i];
     if (!at->dead && (e = read_box(x, at)) < 0)

@@ -27,7 +27,7 @@
 enum { JOBS_MAX = 64, LONGEST = 4096, STACKS_MAX = 8, NUMBERS = 99, STACK_BYTES = 1 << 20 };
 enum { SOON = 3, MANY = 20, ENOUGH = 6 }; /* rounds of a hang */
 
-struct job {
+struct hang_job {
   struct ni_live_process who;           /* one of its processes here */
   char logs[LONGEST], at[LONGEST + 32]; /* its log folder, and ours in it */
   bool seen, refused;                   /* refused: that folder is not ours, which was said */
@@ -52,7 +52,7 @@ struct job {
 struct ni_hang_watch {
   struct ni_hang_settings set;
   char program[LONGEST];
-  struct job *job;
+  struct hang_job *job;
   size_t n, cap;
 };
 
@@ -69,7 +69,7 @@ int ni_hang_watch_open(struct ni_hang_watch **out, const struct ni_hang_settings
 
 static uint64_t ns_of(struct timespec t) { return (uint64_t)t.tv_sec * S + (uint64_t)t.tv_nsec; }
 
-/* Unix ns by the clock that files in this folder get; 0: nothing can be written there. */
+/* Unix ns by the clock that files in this folder get. 0: nothing can be written there. */
 static uint64_t now_there(int dir) {
   struct ni_out_file o;
   struct stat st = {0};
@@ -83,8 +83,10 @@ static const char *lease_name(int number, char name[24]) {
   snprintf(name, 24, "lease.%d", number);
   return name;
 }
-/* Its number: we lead from now on. 0: another one does. Less: nobody, and we do not, either. */
-static int lease(int dir, const char *node, bool take) {
+/*
+ * Returns its number if we lead from now on; 0: another node leads. Below 0: nobody leads, and neither do we.
+ */
+static int take_or_check_lease(int dir, const char *node, bool take) {
   char name[24];
   struct stat st = {0};
   int fd = 0, number = 1;
@@ -95,7 +97,8 @@ static int lease(int dir, const char *node, bool take) {
     return -EMFILE;
   uint64_t now = number > 1 ? now_there(dir) : 0;
   uint64_t of = ns_of(st.st_mtim); /* of a time to come: it was set */
-  if (number > 1 && (!now || (now < of + 60 * S && of < now + 60 * S)))
+  const bool is_held = now < of + 60 * S && of < now + 60 * S;
+  if (number > 1 && (!now || is_held))
     return now ? 0 : -EACCES;
   fd = take ? openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644) : -1;
   if (fd < 0)
@@ -105,14 +108,14 @@ static int lease(int dir, const char *node, bool take) {
   return number;
 }
 
-static bool renew(int dir, int number) {
+static bool renew_lease(int dir, int number) {
   char name[24];
   return faccessat(dir, lease_name(number + 1, name), F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
       utimensat(dir, lease_name(number, name), NULL, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Of this node, what was copied before the newest copies, or before this hang. */
-static void remove_old_copies(struct job *j, const struct ni_live_batch *b) {
+/* Removes copies of this node that are older than the newest copies, or than this hang. */
+static void remove_old_copies(struct hang_job *j, const struct ni_live_batch *b) {
   char prefix[96], *end;
   uint64_t now = ni_now_ns(CLOCK_REALTIME), until = j->copied_ns ? j->copied_ns : now;
   int dir = openat(j->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -121,7 +124,8 @@ static void remove_old_copies(struct job *j, const struct ni_live_batch *b) {
     for (uint32_t i = 0; i < b->n_processes; i++) { /* containers have a host's name each */
       int k = snprintf(prefix, sizeof prefix, NI_BOX_PREFIX "%s-pid", b->processes[i].host);
       const char *at = strncmp(e->d_name, prefix, (size_t)k) == 0 ? strchr(e->d_name + k, '.') : NULL;
-      if (at && strtoull(at + 1, &end, 10) < until && end > at + 1 && strcmp(end, ".box") == 0)
+      const bool is_old = at && strtoull(at + 1, &end, 10) < until;
+      if (is_old && end > at + 1 && strcmp(end, ".box") == 0)
         unlinkat(dir, e->d_name, 0);
     }
   if (d)
@@ -129,19 +133,23 @@ static void remove_old_copies(struct job *j, const struct ni_live_batch *b) {
   j->copied_ns = now;
 }
 
-/* Has this node the whole job? Then nobody's copies are waited for, and the first verdict need not wait
- * for a second look. */
-static bool alone(const struct job *j) { return j->who.world > 0 && j->here >= (uint32_t)j->who.world; }
+/*
+ * Does this node have the whole job? Then there are no copies of others to wait for, and the first verdict
+ * need not wait for a second look.
+ */
+static bool is_only_node(const struct hang_job *j) {
+  return j->who.world > 0 && j->here >= (uint32_t)j->who.world;
+}
 
-static void next_round(struct job *j, uint64_t mono_ns) {
+static void begin_next_round(struct hang_job *j, uint64_t mono_ns) {
   ni_out_drop(&j->out);
   j->step = COPY;
-  bool soon = ++j->judged < SOON && alone(j);
+  bool soon = ++j->judged < SOON && is_only_node(j);
   j->due_ns = mono_ns + (soon ? 10 * S : j->judged < MANY ? 30 * S : 600 * S);
 }
 
-/* What j->step says. */
-static bool start(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns) {
+/* Starts what j->step says. */
+static bool start_child(const struct ni_hang_watch *h, struct hang_job *j, uint64_t mono_ns) {
   char number[24];
   const char *const copy[] = {h->program, "snapshot", "--most", number,    "--box-dir", h->set.box_dir,
                               "--output", j->at,      j->logs,  "--quiet", NULL};
@@ -169,29 +177,29 @@ static bool start(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns
                        short_one ? STACK_BYTES : 0, false, mono_ns + (short_one ? 30 : 60) * S);
 }
 
-static void child_ended(const struct ni_hang_watch *h, struct job *j, int code, uint64_t mono_ns) {
+static void handle_child_end(const struct ni_hang_watch *h, struct hang_job *j, int code, uint64_t mono_ns) {
   char name[256] = "verdict.txt";
+  const bool is_verdict = code == 0 || (code >= 2 && code <= 4);
   if (j->step == AS_JSON)
     strcpy(name, "verdict.json");
   if (j->step == COPY) {
-    j->due_ns = alone(j) ? mono_ns : mono_ns + 10 * S;
-    j->step = ++j->copies > 1 || alone(j) ? JUDGE : COPY;
+    j->due_ns = is_only_node(j) ? mono_ns : mono_ns + 10 * S;
+    j->step = ++j->copies > 1 || is_only_node(j) ? JUDGE : COPY;
   } else if (j->step == STACK) {
     snprintf(name, sizeof name, "stack-%s-pid%" PRId64 ".txt", h->set.node, j->stack[--j->n_stacks]);
     if (*j->out.tmp)
       (void)ni_out_commit(&j->out, name, true);
     j->step = COPY;
-  } else if (code >= 0 && code != 1 && code <= 4 && ni_out_commit(&j->out, name, true) == 0 &&
-             j->step == AS_JSON) {
+  } else if (is_verdict && ni_out_commit(&j->out, name, true) == 0 && j->step == AS_JSON) {
     j->step = AS_TEXT;
   } else {
     j->fresh = j->step == AS_TEXT;
-    next_round(j, mono_ns);
+    begin_next_round(j, mono_ns);
   }
 }
 
-/* Ranks of this node that others wait for, as verdict.json has them. */
-static void find_stacks(struct job *j, const struct ni_live_batch *b) {
+/* Finds ranks of this node that others wait for, in verdict.json. */
+static void find_stacks(struct hang_job *j, const struct ni_live_batch *b) {
   char path[32], why[256], where[32], host[64];
   struct stat st;
   int fd = ni_plain_open(j->dir, "verdict.json", &st);
@@ -206,16 +214,17 @@ static void find_stacks(struct job *j, const struct ni_live_batch *b) {
     ni_node_text(ni_node_get(rank, "hostname"), host, sizeof host);
     const struct ni_live_process *p = b->processes, *end = p + b->n_processes;
     /* A container's number is another process here: ALIVE is said by boot, number and start. */
-    while (p < end && (p->pid != pid || p->life != NI_LIFE_ALIVE || strcmp(p->host, host) != 0))
-      p++;
+    for (; p < end; p++)
+      if (p->pid == pid && p->life == NI_LIFE_ALIVE && strcmp(p->host, host) == 0)
+        break;
     if (p < end && strstr("never_called other_call called queued", where))
       j->stack[j->n_stacks++] = pid;
   }
   ni_tree_free(t);
 }
 
-/* Is there a verdict of this hang that was not told? */
-static bool tell(struct job *j, uint64_t mono_ns, struct ni_live_hang *said) {
+/* Is there a verdict of this hang that was not reported yet? */
+static bool take_verdict(struct hang_job *j, uint64_t mono_ns, struct ni_live_hang *said) {
   char text[sizeof said->sentence] = "";
   struct stat st;
   int fd = ni_plain_open(j->dir, "verdict.txt", &st);
@@ -240,20 +249,20 @@ static bool tell(struct job *j, uint64_t mono_ns, struct ni_live_hang *said) {
   return true;
 }
 
-static void over(struct job *j) {
+static void end_hang(struct hang_job *j) {
   char name[24];
   ni_task_end(&j->child);
   ni_out_drop(&j->out);
-  if (j->lease > 0 && renew(j->dir, j->lease))
+  if (j->lease > 0 && renew_lease(j->dir, j->lease))
     unlinkat(j->dir, lease_name(j->lease, name), 0);
   if (j->dir >= 0)
     close(j->dir);
-  memset(&j->dir, 0, sizeof *j - offsetof(struct job, dir));
+  memset(&j->dir, 0, sizeof *j - offsetof(struct hang_job, dir));
   j->dir = -1;
 }
 
-/* Where others may write, verdicts and leases may be theirs. */
-static bool ours(struct job *j) {
+/* If others may write there, verdicts and leases may be theirs. */
+static bool is_folder_ours(struct hang_job *j) {
   struct stat st;
   bool fine = fstat(j->dir, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
   if (!fine && !j->refused)
@@ -265,8 +274,8 @@ static bool ours(struct job *j) {
   return fine;
 }
 
-/* Who leads? Where nothing is stuck here and nobody does, it is over. */
-static void lead(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns) {
+/* Decides who leads. If nothing is stuck here and nobody leads, the hang is over. */
+static void decide_leader(const struct ni_hang_watch *h, struct hang_job *j, uint64_t mono_ns) {
   if (j->dir < 0) {
     char why[256];
     int logs = ni_out_dir(j->logs, false, why, sizeof why);
@@ -276,74 +285,78 @@ static void lead(const struct ni_hang_watch *h, struct job *j, uint64_t mono_ns)
       j->dir = openat(logs, NI_HANG_FOLDER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
       close(logs);
     }
-    if (j->dir >= 0 && !ours(j)) {
+    if (j->dir >= 0 && !is_folder_ours(j)) {
       close(j->dir);
       j->dir = -1;
     }
     j->begun_ns = mono_ns;
   }
-  if (j->lease > 0 && !renew(j->dir, j->lease))
+  if (j->lease > 0 && !renew_lease(j->dir, j->lease))
     j->lease = 0;
   if (j->dir >= 0 && j->lease <= 0)
-    j->lease = lease(j->dir, h->set.node, j->since_ns != 0);
+    j->lease = take_or_check_lease(j->dir, h->set.node, j->since_ns != 0);
   if (j->dir < 0 || (!j->since_ns && j->lease != 0))
-    over(j);
+    end_hang(j);
 }
 
-static void advance(const struct ni_hang_watch *h, struct job *j, const struct ni_live_batch *b,
-                    uint64_t mono_ns) {
+static void advance_job(const struct ni_hang_watch *h, struct hang_job *j, const struct ni_live_batch *b,
+                        uint64_t mono_ns) {
   int status;
   if (j->child.pid) {
     if (!ni_task_over(&j->child, mono_ns, &status))
       return;
-    child_ended(h, j, WIFEXITED(status) ? WEXITSTATUS(status) : -1, mono_ns);
+    handle_child_end(h, j, WIFEXITED(status) ? WEXITSTATUS(status) : -1, mono_ns);
   }
   if (j->step == COPY && j->n_stacks) {
     j->step = STACK;
   } else if (j->step != AS_TEXT) {
-    if (mono_ns < j->due_ns || (j->step == COPY && (j->certain || (j->told && j->judged >= ENOUGH))))
+    const bool is_enough = j->certain || (j->told && j->judged >= ENOUGH);
+    if (mono_ns < j->due_ns || (j->step == COPY && is_enough))
       return;
     if (j->step == JUDGE && j->lease <= 0)
-      return next_round(j, mono_ns);
+      return begin_next_round(j, mono_ns);
     if (j->step == COPY)
       remove_old_copies(j, b);
     else
       j->step = AS_JSON;
   }
-  if (!start(h, j, mono_ns))
-    child_ended(h, j, -1, mono_ns);
+  if (!start_child(h, j, mono_ns))
+    handle_child_end(h, j, -1, mono_ns);
 }
 
-static bool is_of(const struct job *j, const struct ni_live_process *p, const char *log_dir) {
+static bool is_process_of(const struct hang_job *j, const struct ni_live_process *p, const char *log_dir) {
   bool same_job = strcmp(j->who.job, p->job) == 0 && strcmp(j->who.attempt, p->attempt) == 0;
   return same_job && strcmp(j->logs, log_dir) == 0;
 }
 
-/* Has a process that is gone been begun anew? */
+/* Was a process that is gone started again? */
 static bool is_replaced(const struct ni_live_batch *b, const struct ni_live_process *p) {
   struct ni_live_process *all = (struct ni_live_process *)(uintptr_t)b->processes;
   const struct ni_live_looked k = {.process = all, .n_processes = b->n_processes};
   return ni_live_replaced(&k, p);
 }
 
-/* Since when is something of a living process stuck? Where another one of the job was killed a wait is
- * judged at once. */
-static void find_waiting(struct job *j, const struct ni_live_batch *b, const struct ni_live_process *p) {
+/*
+ * Finds since when an operation of a living process is stuck. If another process of the job was killed, a
+ * wait counts at once.
+ */
+static void find_waiting(struct hang_job *j, const struct ni_live_batch *b, const struct ni_live_process *p) {
   uint64_t now = ni_now_ns(CLOCK_REALTIME);
   if (ni_life_gone(p->life))
     return;
   NI_EACH(const struct ni_live_open, o, b->open, b->n_open) {
     bool waits = j->dead && *o->func && now > o->since_ns && now - o->since_ns >= NI_HANG_DEAD_NS;
     bool older = o->since_ns - 1 < j->since_ns - 1; /* 0 is the largest */
-    if (o->pid == p->pid && (o->stuck || waits) && older)
+    const bool hangs = o->stuck || waits;
+    if (o->pid == p->pid && hangs && older)
       j->since_ns = o->since_ns;
   }
 }
 
-/* The jobs of the look, and since when something of them is stuck here. */
-static void see(struct ni_hang_watch *h, const struct ni_live_batch *b, const char *const *log_dir) {
+/* Finds the jobs of the look, and since when something of each is stuck here. */
+static void find_jobs(struct ni_hang_watch *h, const struct ni_live_batch *b, const char *const *log_dir) {
   for (size_t i = 0; i < h->n; i++) {
-    struct job *j = &h->job[i];
+    struct hang_job *j = &h->job[i];
     j->waited = j->since_ns != 0;
     j->seen = j->dead = false;
     j->here = 0;
@@ -352,47 +365,51 @@ static void see(struct ni_hang_watch *h, const struct ni_live_batch *b, const ch
   for (uint32_t i = 0; i < b->n_processes; i++) {
     const struct ni_live_process *p = &b->processes[i];
     size_t k = 0;
-    for (struct job *j = h->job; k < h->n; j++, k++)
-      if (is_of(j, p, log_dir[i]))
+    for (struct hang_job *j = h->job; k < h->n; j++, k++)
+      if (is_process_of(j, p, log_dir[i]))
         break;
     if (k == h->n) {
-      if (k == JOBS_MAX || *log_dir[i] != '/' || strlen(log_dir[i]) >= LONGEST ||
-          !ni_array_room(h->job, k, h->cap))
+      const bool is_path = *log_dir[i] == '/' && strlen(log_dir[i]) < LONGEST;
+      if (k == JOBS_MAX || !is_path || !ni_array_room(h->job, k, h->cap))
         continue;
-      h->job[h->n++] = (struct job){.who = *p, .dir = -1};
+      h->job[h->n++] = (struct hang_job){.who = *p, .dir = -1};
       strcpy(h->job[k].logs, log_dir[i]);
       snprintf(h->job[k].at, sizeof h->job[k].at, "%s/" NI_HANG_FOLDER, log_dir[i]);
     }
-    struct job *j = &h->job[k];
+    struct hang_job *j = &h->job[k];
     j->seen = true;
     j->here += !is_replaced(b, p);
     j->dead |= p->life == NI_LIFE_DEAD && !is_replaced(b, p);
   }
   for (size_t i = 0; i < h->n; i++)
     for (uint32_t k = 0; k < b->n_processes; k++)
-      if (is_of(&h->job[i], &b->processes[k], log_dir[k]))
+      if (is_process_of(&h->job[i], &b->processes[k], log_dir[k]))
         find_waiting(&h->job[i], b, &b->processes[k]);
 }
 
 bool ni_hang_watch_turn(struct ni_hang_watch *h, const struct ni_live_batch *b, const char *const *log_dir,
                         uint64_t mono_ns, struct ni_live_hang *said) {
   bool any = false;
-  see(h, b, log_dir);
+  find_jobs(h, b, log_dir);
   for (size_t i = 0; i < h->n; i++) {
-    struct job *j = &h->job[i];
+    struct hang_job *j = &h->job[i];
     if (!j->seen) {
-      over(j);
+      end_hang(j);
       h->job[i--] = h->job[--h->n];
       continue;
     }
     bool tick = mono_ns >= j->tick_ns || (j->since_ns && !j->waited);
     if (tick) {
       j->tick_ns = mono_ns + 10 * S;
-      lead(h, j, mono_ns);
+      decide_leader(h, j, mono_ns);
     }
     if (j->dir >= 0)
-      advance(h, j, b, mono_ns);
-    if ((!tick && !j->fresh) || any || j->dir < 0 || !(any = tell(j, mono_ns, said)))
+      advance_job(h, j, b, mono_ns);
+    const bool is_due = tick || j->fresh;
+    if (!is_due || any || j->dir < 0)
+      continue;
+    any = take_verdict(j, mono_ns, said);
+    if (!any)
       continue;
     j->fresh = false;
     if (!j->told && h->set.stacks)
@@ -404,7 +421,7 @@ bool ni_hang_watch_turn(struct ni_hang_watch *h, const struct ni_live_batch *b, 
 
 void ni_hang_watch_close(struct ni_hang_watch *h) {
   for (size_t i = 0; i < h->n; i++)
-    over(&h->job[i]);
+    end_hang(&h->job[i]);
   free(h->job);
   free(h);
 }

@@ -38,7 +38,7 @@ static const uint64_t S = 1000000000;
 /* "uids" of listers, which no user has; BOXES also ends a list */
 static const uint32_t BOXES = UINT32_MAX, LOGS = UINT32_MAX - 1;
 
-struct reader {
+struct user_reader {
   struct ni_readers *all;
   uint32_t uid;
   pid_t pid; /* 0: none; with fd -1 it was killed, or has ended */
@@ -62,21 +62,21 @@ struct ni_readers {
   const char *node;
   struct ni_live *live;
   int epoll;
-  struct reader *reader[LISTERS + USERS_MAX];
+  struct user_reader *reader[LISTERS + USERS_MAX];
   size_t n;
   uint64_t now, first, restarts, cpu_ns; /* cpu_ns: of those that are over */
 };
 
 /* ---- the child ---- */
 
-struct telling {
+struct batch_telling {
   int fd;
   struct ni_watch *watch;
   struct ni_hang_watch *hang;
 };
 
-static int tell(void *arg, const struct ni_live_batch *b) {
-  struct telling *t = arg;
+static int send_batch(void *arg, const struct ni_live_batch *b) {
+  struct batch_telling *t = arg;
   struct ni_live_batch out = *b;
   struct ni_live_hang said;
   size_t left;
@@ -96,8 +96,8 @@ static const char *box_dir(const struct ni_readers *all) {
   return all->o->box_dir ? all->o->box_dir : NI_BOX_DIR;
 }
 
-static int read_on(void *arg) {
-  const struct reader *r = arg;
+static int read_in_child(void *arg) {
+  const struct user_reader *r = arg;
   const struct ni_readers *all = r->all;
   const struct ni_agent_options *o = all->o;
   const struct ni_watch_settings s = {.uid = r->uid,
@@ -109,7 +109,7 @@ static int read_on(void *arg) {
                                       .nvidia = o->nvidia_names};
   const struct ni_hang_settings h = {
       .box_dir = box_dir(all), .node = all->node, .stacks = o->stacks, .stuck_ns = o->stuck_ns};
-  struct telling t = {.fd = r->fd};
+  struct batch_telling t = {.fd = r->fd};
   bool more;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   struct rlimit most;
@@ -123,7 +123,7 @@ static int read_on(void *arg) {
     return 1;
   for (;;) {
     uint64_t began = ni_now_ns(CLOCK_MONOTONIC);
-    if (ni_watch_turn(t.watch, tell, &t, &more) != 0)
+    if (ni_watch_turn(t.watch, send_batch, &t, &more) != 0)
       return 1;
     if (!more)
       ni_boxes_wait(ni_watch_boxes(t.watch), began, false);
@@ -137,8 +137,8 @@ struct listed {
   uint32_t lives; /* a box of that user names a process of that user, which runs */
   uint32_t asked; /* boxes that were asked for it */
 };
-struct list {
-  const struct reader *r;
+struct user_list {
+  const struct user_reader *r;
   struct listed user[NI_LIVE_USERS_MAX];
   size_t n;
   bool young; /* a box is new, and nothing is in it yet */
@@ -147,21 +147,21 @@ struct said { /* through the pipe */
   uint32_t uid, lives;
 };
 
-static void put(const struct list *l, uint32_t uid, uint32_t lives) {
+static void send_user(const struct user_list *l, uint32_t uid, uint32_t lives) {
   const struct said said = {uid, lives};
   if (ni_write_all(l->r->fd, &said, sizeof said, -1) < 0)
     _exit(1);
 }
 
-static struct listed *listed(struct list *l, uint32_t uid) {
+static struct listed *find_listed(struct user_list *l, uint32_t uid) {
   size_t i = 0;
   while (i < l->n && l->user[i].uid != uid)
     i++;
   return i < l->n ? &l->user[i] : NULL;
 }
 
-/* Where the list is full, a user whose process lives takes the place of one without. */
-static void add(struct list *l, struct listed new) {
+/* If the list is full, a user with a living process replaces one without. */
+static void add_listed(struct user_list *l, struct listed new) {
   size_t i = 0;
   if (l->n < NI_LIVE_USERS_MAX) {
     l->user[l->n++] = new;
@@ -174,30 +174,30 @@ static void add(struct list *l, struct listed new) {
 }
 
 static bool is_log(const void *arg, const char *name) {
-  return ni_find_log(((const struct list *)arg)->r->all->node, name);
+  return ni_find_log(((const struct user_list *)arg)->r->all->node, name);
 }
 
 static void list_log(void *arg, const char *dir, const char *name, const struct stat *st) {
-  struct list *l = arg;
+  struct user_list *l = arg;
   bool written = st->st_size && (uint64_t)st->st_mtim.tv_sec + IDLE_S > ni_now_ns(CLOCK_REALTIME) / S;
   (void)dir;
   (void)name;
-  if (!written || listed(l, st->st_uid))
+  if (!written || find_listed(l, st->st_uid))
     return;
-  add(l, (struct listed){.uid = st->st_uid});
-  put(l, st->st_uid, false); /* at once: the next folder may not answer */
+  add_listed(l, (struct listed){.uid = st->st_uid});
+  send_user(l, st->st_uid, false); /* at once: the next folder may not answer */
 }
 
 /*
- * A box is its user's word alone: anybody may make one that says to be of a living process. So the kernel is
- * asked whether the process is that user's. One box of a user is enough, and of dead ones BOXES_ASKED_MAX are
- * asked.
+ * Only the user says what is in a box: anybody may make one that claims a living process. So the kernel is
+ * asked whether the process belongs to that user. One box of a user is enough; of dead ones BOXES_ASKED_MAX
+ * are asked.
  */
 static void list_box(void *arg, const char *dir, const char *name, const struct stat *st) {
-  struct list *l = arg;
+  struct user_list *l = arg;
   struct stat is;
   char path[PATH_MAX], magic[sizeof NI_BOX_MAGIC - 1];
-  struct listed *known = listed(l, st->st_uid);
+  struct listed *known = find_listed(l, st->st_uid);
   bool settled = known && (known->lives || known->asked++ >= BOXES_ASKED_MAX);
   if (settled || snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
     return;
@@ -215,11 +215,11 @@ static void list_box(void *arg, const char *dir, const char *name, const struct 
   if (known)
     known->lives = lives;
   else
-    add(l, (struct listed){st->st_uid, lives, 1});
+    add_listed(l, (struct listed){st->st_uid, lives, 1});
 }
 
-static int list_on(void *arg) {
-  static struct list l;
+static int list_in_child(void *arg) {
+  static struct user_list l;
   const struct ni_readers *all = (l.r = arg)->all;
   struct ni_boxes *boxes;
   if (ni_boxes_open(&boxes, box_dir(all), 0, 0) < 0)
@@ -234,8 +234,8 @@ static int list_on(void *arg) {
     for (size_t i = 0; logs && i < all->o->log_dirs.n; i++)
       (void)ni_find(all->o->log_dirs.path[i], 1, is_log, list_log, &l);
     for (size_t i = 0; !logs && i < l.n; i++)
-      put(&l, l.user[i].uid, l.user[i].lives);
-    put(&l, BOXES, false);
+      send_user(&l, l.user[i].uid, l.user[i].lives);
+    send_user(&l, BOXES, false);
     if (logs)
       (void)poll(NULL, 0, LOGS_EVERY_S * 1000);
     else
@@ -243,8 +243,8 @@ static int list_on(void *arg) {
   }
 }
 
-static int work(void *arg) {
-  const struct reader *r = arg;
+static int run_child(void *arg) {
+  const struct user_reader *r = arg;
   sigset_t none;
   (void)setpriority(PRIO_PROCESS, 0, 10);
   /*
@@ -253,19 +253,19 @@ static int work(void *arg) {
    */
   (void)umask(022);
   (void)sigprocmask(SIG_SETMASK, (sigemptyset(&none), &none), NULL);
-  return (r->uid >= LOGS ? list_on : read_on)(arg);
+  return (r->uid >= LOGS ? list_in_child : read_in_child)(arg);
 }
 
 /* ---- one of them ---- */
 
-static bool begin(struct reader *r) {
+static bool begin_reader(struct user_reader *r) {
   struct ni_readers *all = r->all;
   struct epoll_event ev = {.events = EPOLLIN, .data.ptr = r};
   int pipes[2];
   if (pipe2(pipes, O_CLOEXEC) != 0)
     return false;
   r->fd = pipes[1];
-  pid_t pid = ni_as_owner_start(r->uid >= LOGS ? geteuid() : r->uid, pipes[1], work, r);
+  pid_t pid = ni_as_owner_start(r->uid >= LOGS ? geteuid() : r->uid, pipes[1], run_child, r);
   close(pipes[1]);
   r->fd = pipes[0];
   (void)fcntl(pipes[0], F_SETFL, O_NONBLOCK);
@@ -283,8 +283,11 @@ static bool begin(struct reader *r) {
   return false;
 }
 
-/* Not waited for: it may hang in a file system. What it had not said whole is read again by the next one. */
-static void end(struct reader *r) {
+/*
+ * Ends the reader without waiting for it, as it may hang in a file system. What it had not reported
+ * completely is read again by the next one.
+ */
+static void end_reader(struct user_reader *r) {
   if (r->fd >= 0)
     close(r->fd); /* the last descriptor of it, so epoll forgets it */
   r->fd = -1;
@@ -293,7 +296,7 @@ static void end(struct reader *r) {
     kill(r->pid, SIGKILL);
 }
 
-static void reap(struct reader *r) {
+static void reap_reader(struct user_reader *r) {
   struct rusage u;
   int status;
   struct ni_readers *all = r->all;
@@ -315,11 +318,12 @@ static void reap(struct reader *r) {
   r->next = all->now + r->wait * S;
 }
 
-/* May it say so? What is another user's is not for it to tell of. */
-static bool its_own(const struct reader *r, const struct ni_live_batch *b) {
+/* May this reader say so? It must not speak for other users. */
+static bool may_tell(const struct user_reader *r, const struct ni_live_batch *b) {
   const struct ni_live_file *f =
       b->kind == NI_LIVE_LOGS ? ni_live_file_of(r->all->live, b->file.dev, b->file.ino) : NULL;
-  if ((b->kind == NI_LIVE_LOGS ? b->file.uid : b->uid) != r->uid || (f && f->uid != r->uid && b->file.from))
+  const bool is_anothers = f && f->uid != r->uid && b->file.from;
+  if ((b->kind == NI_LIVE_LOGS ? b->file.uid : b->uid) != r->uid || is_anothers)
     return false;
   for (uint32_t i = 0; i < b->n_processes; i++)
     if (b->processes[i].uid != r->uid)
@@ -327,23 +331,27 @@ static bool its_own(const struct reader *r, const struct ni_live_batch *b) {
   return true;
 }
 
-static bool lives(const struct reader *r) { return r->proved && r->all->now - r->proved < PROVED_S * S; }
+static bool is_user_alive(const struct user_reader *r) {
+  return r->proved && r->all->now - r->proved < PROVED_S * S;
+}
 
 /*
- * The place of a user of whom no process lives, for one of whom one does; NULL: there is none. What was told
- * of that user goes.
+ * Claims the place of a user without a living process, for a user with one; NULL: there is none. What was
+ * reported for the former user is dropped.
  */
-static struct reader *take_place(struct ni_readers *all) {
+static struct user_reader *claim_place(struct ni_readers *all) {
   size_t i = 0;
-  while (i < all->n &&
-         (all->reader[i]->uid >= LOGS || all->reader[i]->uid == geteuid() || lives(all->reader[i])))
-    i++;
+  for (; i < all->n; i++) {
+    const bool is_another = all->reader[i]->uid < LOGS && all->reader[i]->uid != geteuid();
+    if (is_another && !is_user_alive(all->reader[i]))
+      break;
+  }
   if (i == all->n)
     return NULL;
-  struct reader *r = all->reader[i];
+  struct user_reader *r = all->reader[i];
   const struct ni_live_batch nothing = {.kind = NI_LIVE_LOOK, .uid = r->uid};
   (void)ni_live_apply(all->live, &nothing, ni_now_ns(CLOCK_REALTIME), all->now);
-  end(r);
+  end_reader(r);
   r->fresh = true;
   r->settled = r->barred = false;
   r->wait = 0;
@@ -352,9 +360,9 @@ static struct reader *take_place(struct ni_readers *all) {
 }
 
 /* living: a process of that user is known to run. false: there is no place for that user. */
-static bool use(struct ni_readers *all, uint32_t uid, bool living) {
+static bool find_or_add_reader(struct ni_readers *all, uint32_t uid, bool living) {
   size_t i = 0;
-  struct reader *r;
+  struct user_reader *r;
   while (i < all->n && all->reader[i]->uid != uid)
     i++;
   if (i < all->n) {
@@ -362,11 +370,11 @@ static bool use(struct ni_readers *all, uint32_t uid, bool living) {
   } else if (i < LISTERS + USERS_MAX) {
     if (!(r = calloc(1, sizeof *r)))
       return false;
-    *r = (struct reader){.all = all, .uid = uid, .fd = -1, .heard = all->now};
-    if (!begin(all->reader[all->n++] = r))
+    *r = (struct user_reader){.all = all, .uid = uid, .fd = -1, .heard = all->now};
+    if (!begin_reader(all->reader[all->n++] = r))
       r->next = all->now + S;
   } else {
-    if (!living || !(r = take_place(all)))
+    if (!living || !(r = claim_place(all)))
       return false;
     r->uid = uid; /* the next tick begins its reader, once the one before is reaped */
   }
@@ -376,14 +384,14 @@ static bool use(struct ni_readers *all, uint32_t uid, bool living) {
   return true;
 }
 
-/* What a lister says: users, as they are found, and that these were all. */
-static void take_list(struct reader *r) {
+/* Reads what a lister says: users, as they are found, and that these were all. */
+static void read_list(struct user_reader *r) {
   struct said said;
   size_t at = 0;
   for (; r->len - at >= sizeof said; at += sizeof said) {
     memcpy(&said, r->bytes + at, sizeof said);
     if (said.uid != BOXES) {
-      r->leaving += !use(r->all, said.uid, said.lives);
+      r->leaving += !find_or_add_reader(r->all, said.uid, said.lives);
       continue;
     }
     r->heard = r->looked = r->all->now;
@@ -395,7 +403,7 @@ static void take_list(struct reader *r) {
 }
 
 bool ni_readers_ready(struct ni_readers *all, void *pipe, uint64_t unix_ns, uint64_t mono_ns) {
-  struct reader *r = pipe;
+  struct user_reader *r = pipe;
   bool changed = false;
   size_t took = 0;
   int e = 0;
@@ -416,10 +424,10 @@ bool ni_readers_ready(struct ni_readers *all, void *pipe, uint64_t unix_ns, uint
   if (n > 0)
     r->len += (size_t)n;
   if (n > 0 && r->uid >= LOGS)
-    take_list(r);
+    read_list(r);
   else
     for (struct ni_live_batch b; n > 0 && (e = ni_live_decode(&b, r->bytes, r->len, &took)) == 1;) {
-      if (!its_own(r, &b) || ni_live_apply(all->live, &b, unix_ns, mono_ns) < 0) {
+      if (!may_tell(r, &b) || ni_live_apply(all->live, &b, unix_ns, mono_ns) < 0) {
         e = -EBADMSG;
         break;
       }
@@ -432,8 +440,8 @@ bool ni_readers_ready(struct ni_readers *all, void *pipe, uint64_t unix_ns, uint
       memmove(r->bytes, r->bytes + took, r->len -= took);
     }
   if (n <= 0 || e < 0) {
-    end(r);
-    reap(r);
+    end_reader(r);
+    reap_reader(r);
   }
   return changed;
 }
@@ -453,19 +461,19 @@ void ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
   all->now = mono_ns;
   if (first)
     all->first = mono_ns;
-  (void)use(all, root ? BOXES : geteuid(), false);
+  (void)find_or_add_reader(all, root ? BOXES : geteuid(), false);
   if (root && all->o->log_dirs.n)
-    (void)use(all, LOGS, false);
+    (void)find_or_add_reader(all, LOGS, false);
   for (size_t i = 0; root && first && i < all->live->n_files; i++)
     if (ni_live_file_open(&all->live->file[i], mono_ns))
-      (void)use(all, all->live->file[i].uid, false);
+      (void)find_or_add_reader(all, all->live->file[i].uid, false);
   for (size_t i = all->n; i-- > 0;) {
-    struct reader *r = all->reader[i];
+    struct user_reader *r = all->reader[i];
     bool idle = mono_ns - r->used > IDLE_S * S;
     if (r->fd >= 0 && (idle || mono_ns - r->looked > SILENT_S * S))
-      end(r);
+      end_reader(r);
     if (r->fd < 0)
-      reap(r);
+      reap_reader(r);
     if (!r->pid && idle) {
       free(r->bytes);
       free(r);
@@ -473,7 +481,7 @@ void ni_readers_tick(struct ni_readers *all, uint64_t mono_ns) {
     } else if (!r->pid && mono_ns >= r->next) {
       all->restarts += !r->fresh;
       r->fresh = false;
-      if (!begin(r))
+      if (!begin_reader(r))
         r->next = mono_ns + S;
     }
   }
@@ -487,7 +495,7 @@ bool ni_readers_settled(const struct ni_readers *all) {
   return all->now > 0;
 }
 
-/* Adds what /proc says of it. */
+/* Adds the costs that /proc states for it. */
 static void add_cost(pid_t pid, struct ni_agent_self *s) {
   char path[64];
   struct stat st;
@@ -521,7 +529,7 @@ void ni_readers_figures(const struct ni_readers *all, struct ni_agent_self *s) {
   add_cost(getpid(), s);
   uint64_t barred = 0;
   for (size_t i = 0; all && i < all->n; i++) {
-    const struct reader *r = all->reader[i];
+    const struct user_reader *r = all->reader[i];
     if (r->pid)
       add_cost(r->pid, s);
     if (s->users_left_out < r->left_out)
@@ -535,10 +543,10 @@ void ni_readers_figures(const struct ni_readers *all, struct ni_agent_self *s) {
 
 void ni_readers_close(struct ni_readers *all) {
   for (size_t i = 0; all && i < all->n; i++) {
-    struct reader *r = all->reader[i];
-    end(r);
+    struct user_reader *r = all->reader[i];
+    end_reader(r);
     if (r->pid && ni_child_ended(r->pid, 1000))
-      reap(r);
+      reap_reader(r);
     free(r->bytes);
     free(r);
   }

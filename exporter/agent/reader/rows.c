@@ -55,7 +55,7 @@ struct ni_rows_late {
   uint64_t now;
 };
 
-static struct late_comm *comm_of(struct ni_rows_late *l, uint64_t hash) {
+static struct late_comm *find_comm(struct ni_rows_late *l, uint64_t hash) {
   struct late_comm *c = l->newest ? l->newest : l->comm;
   for (int i = 0; i < COMMS && (!c->used || c->hash != hash); i++)
     if (l->comm[i].used < c->used || (l->comm[i].used && l->comm[i].hash == hash))
@@ -68,10 +68,12 @@ static struct late_comm *comm_of(struct ni_rows_late *l, uint64_t hash) {
   return l->newest = c;
 }
 
-/* Of an operation that leaves the ring. Where a rank is late to several that the others have called already,
- * they waited for it once: time that counted for one of them does not count again, so that a second has a
- * second of waiting at most. */
-static bool tell_last(struct late_comm *c, struct late_op *o, struct last_one *one) {
+/*
+ * Finds the last rank of an operation that leaves the ring. If a rank is late to several operations that the
+ * others have called already, they waited for it once: time that counted for one operation does not count
+ * again. So a second has one second of waiting at most.
+ */
+static bool find_last(struct late_comm *c, struct late_op *o, struct last_one *one) {
   uint64_t sorted[RANKS];
   int n = 0, last = 0;
   for (int i = 0; i < c->n; i++) {
@@ -97,12 +99,13 @@ static bool tell_last(struct late_comm *c, struct late_op *o, struct last_one *o
 }
 
 /*
- * There is such a rank here. func OTHER: no more than that. Else it came to `sn` at `ns`, Unix ns; true: *one
- * is known now.
+ * Notes that there is such a rank here; for func OTHER nothing more. Else the rank came to `sn` at `ns`, Unix
+ * ns. true: *one is known now.
  */
-static bool arrive(struct ni_rows_late *l, uint64_t hash, int32_t rank, const struct ni_live_who *who,
-                   enum ni_func func, uint64_t sn, uint32_t size_class, uint64_t ns, struct last_one *one) {
-  struct late_comm *c = comm_of(l, hash);
+static bool note_arrival(struct ni_rows_late *l, uint64_t hash, int32_t rank, const struct ni_live_who *who,
+                         enum ni_func func, uint64_t sn, uint32_t size_class, uint64_t ns,
+                         struct last_one *one) {
+  struct late_comm *c = find_comm(l, hash);
   int k = 0;
   bool told = false;
   while (k < c->n && c->rank[k] != rank)
@@ -114,20 +117,22 @@ static bool arrive(struct ni_rows_late *l, uint64_t hash, int32_t rank, const st
   if (k == c->n)
     c->n++;
   c->rank[k] = rank;
-  if (func == NI_FUNC_OTHER || !ns || c->n < 2 || (!c->op && !(c->op = calloc(OPS, sizeof *c->op))))
+  if (func == NI_FUNC_OTHER || !ns || c->n < 2)
+    return false;
+  if (!c->op && !(c->op = calloc(OPS, sizeof *c->op)))
     return false;
   /* one behind the other in memory; three functions apart */
   struct late_op *o = &c->op[(sn + 683 * (uint64_t)func) % OPS];
   if (o->n && (o->sn != sn || o->func != func)) {
     if (o->func == func && o->sn > sn)
       return false; /* long past */
-    told = tell_last(c, o, one);
+    told = find_last(c, o, one);
   }
   if (!o->n)
     *o = (struct late_op){.sn = sn, .func = (uint8_t)func, .size_class = (uint8_t)size_class};
   o->n += !o->arrival[k];
   o->arrival[k] = ns;
-  return told || (o->n == c->n && tell_last(c, o, one));
+  return told || (o->n == c->n && find_last(c, o, one));
 }
 
 /* ---- sums ---- */
@@ -210,7 +215,8 @@ static struct ni_rows_gpu *find_gpu(struct ni_rows *r, int64_t pid, uint64_t sta
   *key = ni_hash(ni_hash(ni_hash((uint64_t)pid, start_ns), hash), (uint32_t)comm_rank);
   for (size_t at = 0; (k = ni_index_next(&r->gpus, *key, &at)) != NI_INDEX_NONE;) {
     struct ni_rows_gpu *g = &r->gpu[k];
-    if (g->pid == pid && g->start_ns == start_ns && g->hash == hash && g->comm_rank == comm_rank) {
+    const bool is_process = g->pid == pid && g->start_ns == start_ns;
+    if (is_process && g->hash == hash && g->comm_rank == comm_rank) {
       g->used = true;
       return g;
     }
@@ -224,7 +230,7 @@ int ni_rows_comm(struct ni_rows *r, int64_t pid, uint64_t start_ns, uint64_t has
   struct ni_rows_gpu *g = find_gpu(r, pid, start_ns, hash, comm_rank, &key);
   bool again = g;
   if (who)
-    (void)arrive(r->late, hash, comm_rank, who, NI_FUNC_OTHER, 0, 0, 0, NULL);
+    (void)note_arrival(r->late, hash, comm_rank, who, NI_FUNC_OTHER, 0, 0, 0, NULL);
   if (!g && r->n_gpus == GPUS_MAX)
     return 0;
   if (!g) {
@@ -244,12 +250,12 @@ static uint64_t hash_who(const struct ni_live_who *w) {
 }
 
 /* Whom the line's header names. */
-static struct ni_rows_seen *who_of(struct ni_rows *r, const struct ni_ident *id) {
+static struct ni_rows_seen *find_who(struct ni_rows *r, const struct ni_ident *id) {
   struct ni_rows_seen *s = &r->seen[SEEN(id)];
   const char *name = id->comm_name ? id->comm_name : "";
   uint64_t key;
-  if (s->id.comm_name && s->id.comm_hash == id->comm_hash && s->id.rank == id->rank &&
-      strncmp(name, s->name, sizeof s->name - 1) == 0)
+  const bool is_same = s->id.comm_hash == id->comm_hash && s->id.rank == id->rank;
+  if (s->id.comm_name && is_same && strncmp(name, s->name, sizeof s->name - 1) == 0)
     return s;
   const struct ni_live_file *f = &r->b.file;
   const struct ni_rows_gpu *g = find_gpu(r, f->pid, f->start_ns, id->comm_hash, id->rank, &key);
@@ -269,12 +275,12 @@ static struct ni_rows_seen *who_of(struct ni_rows *r, const struct ni_ident *id)
   return s;
 }
 
-/* Sums of hostile numbers stay in the range that the batch may have. */
-static void add(uint64_t *to, uint64_t n) { *to = n > INT64_MAX - *to ? INT64_MAX : *to + n; }
+/* Sums stay in the range of the batch, even with hostile numbers. */
+static void add_saturated(uint64_t *to, uint64_t n) { *to = n > INT64_MAX - *to ? INT64_MAX : *to + n; }
 
-/* The row of that key, a new one with it alone; NULL: no room (*e 0, counted) or no memory. */
-static struct ni_live_counts *counts_of(struct ni_rows *r, const struct ni_live_who *w, uint64_t hash,
-                                        const char *func, uint32_t size_class, int *e) {
+/* The row of that key, or a new one with only the key; NULL: no room (*e 0, counted) or no memory. */
+static struct ni_live_counts *find_counts(struct ni_rows *r, const struct ni_live_who *w, uint64_t hash,
+                                          const char *func, uint32_t size_class, int *e) {
   struct ni_live_counts key;
   uint32_t k;
   memset(&key, 0, sizeof key); /* rows are compared as bytes */
@@ -298,8 +304,8 @@ static struct ni_live_counts *counts_of(struct ni_rows *r, const struct ni_live_
   return &r->b.counts[r->b.n_counts++];
 }
 
-static int take_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const struct ni_line *l,
-                       uint64_t bytes, bool bus) {
+static int add_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const struct ni_line *l,
+                      uint64_t bytes, bool bus) {
   struct ni_live_nvidia key;
   const struct ni_record *o = &l->op;
   char algo[sizeof key.algo_proto / 2], proto[sizeof key.algo_proto / 2];
@@ -343,23 +349,23 @@ static int take_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const st
 }
 
 /*
- * All operations since the line before, also those that sampling leaves without a record. No histogram has
- * them.
+ * Adds all operations since the line before, including those that sampling leaves without a record. They are
+ * in no histogram.
  */
-static int take_rollup(struct ni_rows *r, const struct ni_line *l) {
-  const struct ni_rows_seen *w = who_of(r, &l->ident);
+static int add_rollup(struct ni_rows *r, const struct ni_line *l) {
+  const struct ni_rows_seen *w = find_who(r, &l->ident);
   int e = 0;
-  struct ni_live_counts *c = counts_of(r, &w->who, w->hash, l->rollup.func, 0, &e);
+  struct ni_live_counts *c = find_counts(r, &w->who, w->hash, l->rollup.func, 0, &e);
   if (c) {
-    add(&c->rolled, l->rollup.count);
-    add(&c->rolled_bytes, l->rollup.sum_bytes);
+    add_saturated(&c->rolled, l->rollup.count);
+    add_saturated(&c->rolled_bytes, l->rollup.sum_bytes);
   }
   return e;
 }
 
-static int take_op(struct ni_rows *r, const struct ni_line *l) {
+static int count_op(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
-  struct ni_rows_seen *w = who_of(r, &l->ident);
+  struct ni_rows_seen *w = find_who(r, &l->ident);
   enum ni_func func = ni_func_from_name(o->func);
   bool timed = (o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU) &&
       ni_implausible(o) == NI_PLAUSIBLE;
@@ -371,60 +377,60 @@ static int take_op(struct ni_rows *r, const struct ni_line *l) {
   int e = 0;
   uint32_t *row = func == NI_FUNC_OTHER ? NULL : &w->row[func][size_class];
   struct ni_live_counts *c =
-      row && *row ? &r->b.counts[*row - 1] : counts_of(r, &w->who, w->hash, o->func, size_class, &e);
+      row && *row ? &r->b.counts[*row - 1] : find_counts(r, &w->who, w->hash, o->func, size_class, &e);
   if (!c)
     return e;
   if (row)
     *row = (uint32_t)(c - r->b.counts) + 1;
   c->n++;
-  add(&c->bytes, o->msg_bytes);
+  add_saturated(&c->bytes, o->msg_bytes);
   if (timed) {
     for (i = 0; i < NI_LIVE_TOOK && ns > ni_live_took_ns[i]; i++) {}
     c->timed++;
     c->took[i]++;
-    add(&c->ns, ns);
+    add_saturated(&c->ns, ns);
   }
   if (bus) {
     for (i = 0; i < NI_LIVE_BUS && o->busbw_gbs * 1e9 > (double)ni_live_bus_bytes_s[i]; i++) {}
     c->bus_n++;
     c->bus[i]++;
     c->bus_sum += o->busbw_gbs * 1e9;
-    add(&c->bus_ns, ns);
-    add(&c->bus_bytes, (uint64_t)llround(o->busbw_gbs * (double)ns));
+    add_saturated(&c->bus_ns, ns);
+    add_saturated(&c->bus_bytes, (uint64_t)llround(o->busbw_gbs * (double)ns));
   }
-  if (r->nvidia && (e = take_nvidia(r, w, l, o->msg_bytes, bus)) < 0)
+  if (r->nvidia && (e = add_nvidia(r, w, l, o->msg_bytes, bus)) < 0)
     return e;
   struct last_one one;
   if (l->is_p2p || o->src != NI_SRC_EVENT || !(o->has & NI_HAS_ENQUEUE))
     return 0;
-  if (!arrive(r->late, l->ident.comm_hash, l->ident.rank, &w->who, func, o->sn, size_class, o->enqueue_ns,
-              &one))
+  if (!note_arrival(r->late, l->ident.comm_hash, l->ident.rank, &w->who, func, o->sn, size_class,
+                    o->enqueue_ns, &one))
     return 0;
-  c = counts_of(r, &one.who, hash_who(&one.who), ni_func_table[one.func].name, one.size_class, &e);
+  c = find_counts(r, &one.who, hash_who(&one.who), ni_func_table[one.func].name, one.size_class, &e);
   if (c) {
     c->late_n++;
-    add(&c->late_ns, one.ns);
+    add_saturated(&c->late_ns, one.ns);
   }
   return e;
 }
 
-/* begins: of a comm line. Of a life the newest numbers are enough. */
-static int take_account(struct ni_rows *r, const struct ni_line *l, bool begins) {
+/* begins: it is a comm line. For a life only the newest numbers are needed. */
+static int add_account(struct ni_rows *r, const struct ni_line *l, bool begins) {
   struct ni_live_account *at = NULL,
-                         a = {.who = who_of(r, &l->ident)->who,
+                         a = {.who = find_who(r, &l->ident)->who,
                               .hash = l->ident.comm_hash,
                               .comm_rank = l->ident.rank,
                               .begins = begins};
   for (int k = 0; !begins && k < NI_KIND_COUNT; k++) {
     const struct ni_kind_stats *s = &l->stats.kind[k];
-    add(&a.started, s->started);
-    add(&a.written, s->written);
-    add(&a.incomplete, s->incomplete);
-    add(&a.in_flight, s->in_flight);
+    add_saturated(&a.started, s->started);
+    add_saturated(&a.written, s->written);
+    add_saturated(&a.incomplete, s->incomplete);
+    add_saturated(&a.in_flight, s->in_flight);
     for (int i = 0; i < NI_FILTER_COUNT; i++)
-      add(&a.filtered[i], ni_by_count(&s->filtered_by, ni_filter_names[i]));
+      add_saturated(&a.filtered[i], ni_by_count(&s->filtered_by, ni_filter_names[i]));
     for (int i = 0; i < NI_DROP_COUNT; i++)
-      add(&a.dropped[i], ni_by_count(&s->dropped_by, ni_drop_names[i]));
+      add_saturated(&a.dropped[i], ni_by_count(&s->dropped_by, ni_drop_names[i]));
   }
   for (uint32_t i = r->b.n_accounts; !begins && !at && i-- > 0;)
     if (r->b.accounts[i].hash == a.hash && r->b.accounts[i].comm_rank == a.comm_rank) {
@@ -444,17 +450,17 @@ static int take_account(struct ni_rows *r, const struct ni_line *l, bool begins)
   return 0;
 }
 
-static int take_comm(struct ni_rows *r, const struct ni_line *l) {
+static int add_comm(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_comm_line *c = &l->comm;
   int e = ni_rows_comm(r, r->b.file.pid, r->b.file.start_ns, l->ident.comm_hash, l->ident.rank, c->gpu_index,
                        c->gpu_pci, NULL);
   memset(r->seen, 0, sizeof r->seen);
-  (void)arrive(r->late, l->ident.comm_hash, l->ident.rank, &who_of(r, &l->ident)->who, NI_FUNC_OTHER, 0, 0, 0,
-               NULL);
-  return e < 0 ? e : take_account(r, l, true);
+  (void)note_arrival(r->late, l->ident.comm_hash, l->ident.rank, &find_who(r, &l->ident)->who, NI_FUNC_OTHER,
+                     0, 0, 0, NULL);
+  return e < 0 ? e : add_account(r, l, true);
 }
 
-static void take_process(struct ni_rows *r, const struct ni_line *l) {
+static void add_process(struct ni_rows *r, const struct ni_line *l) {
   struct ni_live_file *f = &r->b.file;
   f->pid = l->meta.pid < 0 ? 0 : l->meta.pid;
   f->start_ns = l->process.start_ns;
@@ -478,18 +484,18 @@ int ni_rows_line(void *arg, char *text, size_t len) {
   bool of_comm = l->ident.comm_hash && l->ident.rank >= 0;
   switch (l->kind) {
     case NI_LINE_PROCESS:
-      take_process(r, l);
+      add_process(r, l);
       return 0;
     case NI_LINE_OP:
-      return take_op(r, l);
+      return count_op(r, l);
     case NI_LINE_ROLLUP:
-      return of_comm ? take_rollup(r, l) : 0;
+      return of_comm ? add_rollup(r, l) : 0;
     case NI_LINE_COMM:
-      return of_comm ? take_comm(r, l) : 0;
+      return of_comm ? add_comm(r, l) : 0;
     case NI_LINE_DUMP_STATS:
       if (!of_comm && l->stats.final)
         r->b.file.ended = true;
-      return of_comm && l->stats.has_accounting ? take_account(r, l, false) : 0;
+      return of_comm && l->stats.has_accounting ? add_account(r, l, false) : 0;
     default:
       return 0;
   }

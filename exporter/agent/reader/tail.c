@@ -50,8 +50,8 @@ static ssize_t read_at(int fd, void *to, size_t n, uint64_t at) {
 }
 
 /*
- * The member at `at`, of which in_len bytes are in t->in, into t->text. 1: it is whole, *len bytes, and ends
- * before *end; 0: it is not yet; -EBADMSG: damaged.
+ * Inflates the member at `at`, of which in_len bytes are in t->in, into t->text. 1: it is complete, *len
+ * bytes, and ends before *end; 0: not yet; -EBADMSG: damaged.
  */
 static int inflate_member(struct ni_tail *t, int fd, uint64_t at, size_t in_len, uint64_t *end, size_t *len) {
   uint64_t from = at;
@@ -80,13 +80,14 @@ static int inflate_member(struct ni_tail *t, int fd, uint64_t at, size_t in_len,
       *end = at - in_len;
       return 1;
     }
-    if (r != NI_INF_MORE || (in_len == in_had && left == had) || at - from > PACKED_MAX)
+    const bool stands = in_len == in_had && left == had;
+    if (r != NI_INF_MORE || stands || at - from > PACKED_MAX)
       return -EBADMSG;
   }
 }
 
-static int hand_out(struct ni_tail *t, size_t len, ni_tail_line *line, void *arg,
-                    struct ni_live_totals *sum) {
+static int emit_lines(struct ni_tail *t, size_t len, ni_tail_line *line, void *arg,
+                      struct ni_live_totals *sum) {
   for (char *p = t->text, *end = p + len, *next; p < end; p = next) {
     char *lf = memchr(p, '\n', (size_t)(end - p));
     size_t n = (size_t)((lf ? lf : end) - p);
@@ -104,7 +105,8 @@ static int hand_out(struct ni_tail *t, size_t len, ni_tail_line *line, void *arg
 }
 
 /*
- * From `at` on to where a member may begin, to where one could that is not all there yet, or as far as 4 MiB.
+ * Finds where a member may begin, from `at` on; or where one could begin that is not complete yet; or 4 MiB
+ * further.
  */
 static int64_t find_header(struct ni_tail *t, int fd, uint64_t at) {
   for (int pieces = 0; pieces < LOOK_PIECES; pieces++) {
@@ -132,7 +134,7 @@ static int step_gzip(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_li
     return got < 0 ? (int)got : 0;
   bool padding = t->in[0] == 0; /* tar and tape pad with zeros */
   int e = ni_gzip_header(t->in) ? inflate_member(t, fd, p->at, (size_t)got, &end, &len) : -EBADMSG;
-  if (e == 1 && (e = hand_out(t, len, line, arg, sum)) == 1)
+  if (e == 1 && (e = emit_lines(t, len, line, arg, sum)) == 1)
     *p = (struct ni_tail_at){.at = end};
   if (e != -EBADMSG)
     return e;
@@ -144,7 +146,7 @@ static int step_gzip(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_li
   return 1;
 }
 
-/* A line that is too long is passed over to its end, and counted when it is found. */
+/* Skips a line that is too long up to its end, and counts it when it is found. */
 static int step_plain(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_line *line, void *arg,
                       struct ni_live_totals *sum) {
   ssize_t got = read_at(fd, t->text, NI_MAX_LINE_BYTES + 1, p->at);
@@ -160,14 +162,14 @@ static int step_plain(struct ni_tail *t, int fd, struct ni_tail_at *p, ni_tail_l
     *p = (struct ni_tail_at){p->at + (first ? (uint64_t)(first + 1 - t->text) : (uint64_t)got), !first};
     return 1;
   }
-  int e = hand_out(t, (size_t)(last + 1 - t->text), line, arg, sum);
+  int e = emit_lines(t, (size_t)(last + 1 - t->text), line, arg, sum);
   if (e == 1)
     p->at += (uint64_t)(last + 1 - t->text);
   return e;
 }
 
 /* The last line with a header in text[0..n); NULL: there is none. *lines: line feeds from it on, or all. */
-static char *last_head(char *text, size_t n, bool begins, uint64_t *lines) {
+static char *find_last_head(char *text, size_t n, bool begins, uint64_t *lines) {
   static const char head[] = NI_LINE_HEAD;
   for (char *lf; (lf = memrchr(text, '\n', n)); n = (size_t)(lf - text)) {
     if (memcmp(lf + 1, head, sizeof head - 1) == 0)
@@ -192,7 +194,7 @@ int ni_tail_marker(struct ni_tail *t, int fd, uint64_t at, ni_tail_line *line, v
      */
     if ((got = read_at(fd, t->text, (size_t)(to - from) + HEAD, from)) < (ssize_t)(to - from))
       return got < 0 ? (int)got : 0;
-    if ((found = last_head(t->text, (size_t)(to - from), from == 0, &lines)))
+    if ((found = find_last_head(t->text, (size_t)(to - from), from == 0, &lines)))
       at = from + (uint64_t)(found - t->text);
   }
   if (!found)

@@ -70,12 +70,12 @@ static NI_ORDER_BY(by_file, struct ni_live_file, dev, ino)
   w->dir[i].used_ns = w->now;
 }
 
-static bool aged(const struct stat *st, uint64_t ns) {
+static bool is_older_than(const struct stat *st, uint64_t ns) {
   return ni_now_ns(CLOCK_REALTIME) > (uint64_t)st->st_mtim.tv_sec * S + ns;
 }
 
-/* Is there a box that says that its process lives, or may do? */
-static bool of_box(const struct ni_watch *w, const char *path) {
+/* Is there a box that says that its process lives or may live? */
+static bool has_box(const struct ni_watch *w, const char *path) {
   char dir[PATH_MAX];
   const char *name = ni_path_name(path);
   snprintf(dir, sizeof dir, "%.*s", (int)(name - path - 1), path);
@@ -83,14 +83,17 @@ static bool of_box(const struct ni_watch *w, const char *path) {
 }
 
 /*
- * A log that a reader before us had not read to its end: there may be no box any more that says where it is.
+ * Resumes a log that an earlier reader had not read to its end. There may be no box any more that says where
+ * it is.
  */
-static void go_on(struct ni_watch *w, const struct ni_live_file *f) {
+static void resume_log(struct ni_watch *w, const struct ni_live_file *f) {
   struct log x = {.path = strdup(f->path), .f = *f};
   const char *name = ni_path_name(f->path);
-  if (!x.path || *f->path != '/' || w->n_logs >= LOGS_MAX / 2 ||
-      !ni_array_room(w->log, w->n_logs, w->cap_logs))
-    return free(x.path);
+  const bool is_path = x.path && *f->path == '/';
+  if (!is_path || w->n_logs >= LOGS_MAX / 2 || !ni_array_room(w->log, w->n_logs, w->cap_logs)) {
+    free(x.path);
+    return;
+  }
   x.stem = ni_log_stem(name, NULL);
   w->log[w->n_logs++] = x;
 }
@@ -114,7 +117,7 @@ int ni_watch_open(struct ni_watch **out, const struct ni_watch_settings *s, cons
       continue;
     w->known[w->n_known++] = (struct log){.f = *f};
     if (ni_live_file_open(f, ni_now_ns(CLOCK_MONOTONIC)))
-      go_on(w, f);
+      resume_log(w, f);
   }
   if (e == 0 && w->n_known > 1)
     qsort(w->known, w->n_known, sizeof *w->known, by_file);
@@ -144,7 +147,7 @@ struct ni_boxes *ni_watch_boxes(const struct ni_watch *w) { return w->boxes; }
 
 /* ---- which logs there are ---- */
 
-static bool wanted(const void *arg, const char *name) {
+static bool is_log_name(const void *arg, const char *name) {
   const struct ni_watch *w = arg;
   size_t n = ni_log_stem(name, NULL);
   bool ours = ni_find_log(w->s.node, name) || ni_boxes_log(w->boxes, NULL, name);
@@ -153,8 +156,8 @@ static bool wanted(const void *arg, const char *name) {
   return ours;
 }
 
-/* A new file, or a known one by a name that it got since. */
-static void found(void *arg, const char *dir, const char *name, const struct stat *st) {
+/* Adds a new file, or notes a new name of a known one. */
+static void visit_log(void *arg, const char *dir, const char *name, const struct stat *st) {
   struct ni_watch *w = arg;
   struct log x = {.stem = ni_log_stem(name, NULL),
                   .f = {.dev = st->st_dev, .ino = st->st_ino, .uid = st->st_uid, .rank = -1, .attempt = "0"}};
@@ -172,7 +175,7 @@ static void found(void *arg, const char *dir, const char *name, const struct sta
   }
   const struct log *known = bsearch(&x.f, w->known, w->n_known, sizeof *w->known, by_file);
   bool read = !known || known->size == (uint64_t)st->st_size; /* or of a time that nobody asks for */
-  bool old = read && aged(st, OLD_NS) && !ni_boxes_log(w->boxes, dir, name);
+  bool old = read && is_older_than(st, OLD_NS) && !ni_boxes_log(w->boxes, dir, name);
   bool full = w->n_logs == LOGS_MAX || !ni_array_room(w->log, w->n_logs, w->cap_logs);
   w->at->left_out += i == w->n_logs && !old && full;
   if (known)
@@ -184,15 +187,15 @@ static void found(void *arg, const char *dir, const char *name, const struct sta
 }
 
 /*
- * The list, which is short and looked through every second. Where one that is over grows after all it is gone
- * on with.
+ * Takes a log off the list, which is short and is gone through every second. If a log that is over grows
+ * after all, it is resumed.
  */
-static void leave(struct ni_watch *w, size_t i) {
+static void forget_log(struct ni_watch *w, size_t i) {
   struct log *l = &w->log[i], *at = bsearch(&l->f, w->known, w->n_known, sizeof *w->known, by_file);
   free(l->path);
   l->path = NULL;
-  if (!at && !l->missing && w->n_known < NI_LIVE_FILES_MAX &&
-      ni_array_room(w->known, w->n_known, w->cap_known))
+  const bool is_new = !at && !l->missing;
+  if (is_new && w->n_known < NI_LIVE_FILES_MAX && ni_array_room(w->known, w->n_known, w->cap_known))
     for (at = w->known + w->n_known++; at > w->known && by_file(&at[-1].f, &l->f) > 0; at--)
       *at = at[-1];
   if (at)
@@ -229,25 +232,26 @@ static void find_logs(struct ni_watch *w) {
     if (stat(d->path, &st) != 0)
       continue;
     uint64_t changed = (uint64_t)st.st_mtim.tv_sec * S + (uint64_t)st.st_mtim.tv_nsec;
-    if (!missing && !d->again && changed == d->changed_ns && now - d->listed_ns < (depth ? 5 : 60) * S)
+    const bool is_unchanged = !d->again && changed == d->changed_ns;
+    if (!missing && is_unchanged && now - d->listed_ns < (depth ? 5 : 60) * S)
       continue;
     d->again = ni_now_ns(CLOCK_REALTIME) - changed < 2 * S;
     d->changed_ns = changed;
     d->listed_ns = now;
     d->left_out = 0;
     w->at = d;
-    (void)ni_find(d->path, depth, wanted, found, w);
+    (void)ni_find(d->path, depth, is_log_name, visit_log, w);
   }
   for (size_t i = 0; i < w->n_dirs; i++)
     w->look.unread += w->dir[i].left_out;
   for (size_t i = 0; i < w->n_logs; i++)
     if (w->log[i].missing || w->log[i].over)
-      leave(w, i--);
+      forget_log(w, i--);
 }
 
 /* ---- what they say ---- */
 
-static uint64_t hash_of(const uint8_t *p, size_t n) { /* FNV-1a: the same in each process */
+static uint64_t hash_bytes(const uint8_t *p, size_t n) { /* FNV-1a: the same in each process */
   uint64_t h = 14695981039346656037u;
   while (n--)
     h = (h ^ *p++) * 1099511628211u;
@@ -255,11 +259,11 @@ static uint64_t hash_of(const uint8_t *p, size_t n) { /* FNV-1a: the same in eac
 }
 
 /*
- * Is it the file that was read before, or another one in its place? One that was only cut is the same: it
- * goes on behind `to`.
+ * Is it the file that was read before, or another one in its place? A file that was only cut is the same;
+ * reading continues behind `to`.
  */
-static void identify(struct ni_live_file *f, const char *path, const uint8_t *head, size_t n) {
-  if (n < f->head_bytes || hash_of(head, f->head_bytes) != f->head_hash || !f->head_bytes) {
+static void identify_file(struct ni_live_file *f, const char *path, const uint8_t *head, size_t n) {
+  if (n < f->head_bytes || hash_bytes(head, f->head_bytes) != f->head_hash || !f->head_bytes) {
     *f = (struct ni_live_file){.dev = f->dev, .ino = f->ino, .uid = f->uid, .rank = -1, .attempt = "0"};
     const char *end = ni_path_name(path) - 1, *from = end;
     while (from > path && from[-1] != '/')
@@ -267,12 +271,12 @@ static void identify(struct ni_live_file *f, const char *path, const uint8_t *he
     snprintf(f->job, sizeof f->job, "%.*s", (int)(end - from), from);
   }
   if (n > f->head_bytes)
-    f->head_hash = hash_of(head, n);
+    f->head_hash = hash_bytes(head, n);
   if (n > f->head_bytes)
     f->head_bytes = (uint32_t)n;
 }
 
-/* NVIDIA's v4.3 and later: whose the records are with which a slice begins is said before it. */
+/* NVIDIA's v4.3 and later: finds the line before the slice that says whose its first records are. */
 static int find_marker(struct ni_watch *w, int fd, uint64_t at) {
   uint64_t behind;
   int e = ni_tail_marker(w->tail, fd, at, ni_rows_marker, &w->rows, &behind);
@@ -281,7 +285,7 @@ static int find_marker(struct ni_watch *w, int fd, uint64_t at) {
   return e;
 }
 
-/* A slice of a log that has grown. 0, what emit() said, -ENOMEM. */
+/* Reads a slice of a log that has grown. 0, what emit() said, -ENOMEM. */
 static int read_log(struct ni_watch *w, struct log *l, ni_watch_emit *emit, void *arg) {
   struct stat st;
   uint8_t head[HEAD_BYTES];
@@ -290,7 +294,7 @@ static int read_log(struct ni_watch *w, struct log *l, ni_watch_emit *emit, void
   bool ours = fd >= 0 && st.st_uid == w->s.uid && st.st_dev == l->f.dev && st.st_ino == l->f.ino;
   l->due = false;
   if (n >= 2 && ours) {
-    identify(&l->f, l->path, head, (size_t)n);
+    identify_file(&l->f, l->path, head, (size_t)n);
     bool fits =
         *l->path == '/' && strlen(l->path) < sizeof l->f.path && ni_utf8_valid(l->path, strlen(l->path));
     snprintf(l->f.path, sizeof l->f.path, "%s", fits ? l->path : "");
@@ -338,7 +342,7 @@ int ni_watch_turn(struct ni_watch *w, ni_watch_emit *emit, void *arg, bool *more
     else if ((uint64_t)st.st_size != l->size)
       e = read_log(w, l, emit, arg);
     else
-      l->over = aged(&st, l->f.ended ? OLD_NS : 2 * OLD_NS) && !of_box(w, l->path);
+      l->over = is_older_than(&st, l->f.ended ? OLD_NS : 2 * OLD_NS) && !has_box(w, l->path);
     lost |= l->missing;
     if (l->due &= !l->missing)
       due = i + 1 + n;

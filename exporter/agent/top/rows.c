@@ -23,8 +23,8 @@ const struct ni_top_table ni_top_tables[] = {TABLE("jobs", job), TABLE("gpus", g
 const char *const ni_top_sort_names[] = {"rank", "age", "bandwidth", "late"};
 
 /*
- * Nodes are looked at a second apart, and asked at not quite the same time: what began within that tells
- * nothing.
+ * Nodes are sampled a second apart, and asked at slightly different times. Starts that lie that close
+ * together say nothing about order.
  */
 enum { APART_MS = 2000, ONE_LOOK_MS = 100, LONG_S = 5, NAMED = 3 };
 
@@ -34,7 +34,7 @@ static int by_number(double a, double b) {
 }
 
 /* Who is to blame comes before who waits. */
-static double age(const struct ni_top_rank *r) {
+static double age_of(const struct ni_top_rank *r) {
   return r->tone == NI_TOP_CULPRIT || r->alive == 0 ? INFINITY : r->age;
 }
 
@@ -50,30 +50,33 @@ static int by_name(const void *x, const void *y, void *column) {
 static int by_sort(const void *x, const void *y, void *top) {
   const struct ni_top_rank *a = *(struct ni_top_rank *const *)x, *b = *(struct ni_top_rank *const *)y;
   enum ni_top_sort sort = ((const struct ni_top *)top)->sort;
-  int c = sort == NI_TOP_BY_AGE     ? by_number(-age(a), -age(b))
-      : sort == NI_TOP_BY_LATE      ? by_number(-a->late, -b->late)
-      : sort == NI_TOP_BY_BANDWIDTH ? by_number(a->bus, b->bus)
-                                    : 0;
+  int c = 0;
+  if (sort == NI_TOP_BY_AGE)
+    c = by_number(-age_of(a), -age_of(b));
+  else if (sort == NI_TOP_BY_LATE)
+    c = by_number(-a->late, -b->late);
+  else if (sort == NI_TOP_BY_BANDWIDTH)
+    c = by_number(a->bus, b->bus);
   c = c ?: strverscmp(a->label, b->label) ?: by_number(a->rank, b->rank);
   return c ?: strverscmp(a->node, b->node) ?: strcmp(a->comm, b->comm);
 }
 
-static int same_comm(const struct ni_top_rank *a, const struct ni_top_rank *b) {
+static int is_same_comm(const struct ni_top_rank *a, const struct ni_top_rank *b) {
   return strcmp(a->label, b->label) ?: strcmp(a->comm_id, b->comm_id);
 }
 
 static int by_collectives(const void *x, const void *y) {
   const struct ni_top_rank *a = *(struct ni_top_rank *const *)x, *b = *(struct ni_top_rank *const *)y;
-  return same_comm(a, b) ?: by_number(a->collectives, b->collectives) ?: by_number(a->rank, b->rank);
+  return is_same_comm(a, b) ?: by_number(a->collectives, b->collectives) ?: by_number(a->rank, b->rank);
 }
 
-static double number_of(const struct ni_top_rank *r) { return r->rank >= 0 ? r->rank : r->comm_rank; }
+static double rank_number(const struct ni_top_rank *r) { return r->rank >= 0 ? r->rank : r->comm_rank; }
 
-/* Of `behind` ranks the first ones and how many more. */
-static void put_ranks(struct ni_put_text *w, struct ni_top_rank *const *first, size_t behind, bool whole) {
+/* Appends the first of `behind` ranks, and how many more there are. */
+static void append_ranks(struct ni_put_text *w, struct ni_top_rank *const *first, size_t behind, bool whole) {
   size_t named = behind > NAMED + 1 ? NAMED : behind;
   for (size_t k = 0; k < named; k++) {
-    ni_put(w, whole ? "%srank %.0f" : "%sr%.0f", k ? ", " : "", number_of(first[k]));
+    ni_put(w, whole ? "%srank %.0f" : "%sr%.0f", k ? ", " : "", rank_number(first[k]));
     if (whole)
       ni_put(w, " (%s)", first[k]->node);
   }
@@ -82,10 +85,10 @@ static void put_ranks(struct ni_put_text *w, struct ni_top_rank *const *first, s
 }
 
 /*
- * Whoever has not come to the call that another one of the communicator is in is in the beginning of a list
- * by `collectives`.
+ * Finds who waits for whom. Ranks that have not come to the call that another rank of the communicator is in
+ * are at the beginning of a list ordered by `collectives`.
  */
-static void who_waits(struct ni_top *t, size_t n) {
+static void find_waiting(struct ni_top *t, size_t n) {
   double least_s = (t->nodes > 1 ? APART_MS : ONE_LOOK_MS) / 1e3, longest = 0;
   *t->waits = 0;
   qsort(t->by_comm, n, sizeof *t->by_comm, by_collectives);
@@ -94,7 +97,7 @@ static void who_waits(struct ni_top *t, size_t n) {
     const struct ni_top_rank *oldest = NULL;
     double most = -1, long_most = -1;
     size_t waiting = 0, for_oldest = 0;
-    for (to = from; to < n && same_comm(*first, t->by_comm[to]) == 0;)
+    for (to = from; to < n && is_same_comm(*first, t->by_comm[to]) == 0;)
       to++;
     for (size_t i = from, behind; i < to; i++) {
       struct ni_top_rank *r = t->by_comm[i];
@@ -103,7 +106,7 @@ static void who_waits(struct ni_top *t, size_t n) {
       if (!inside || strcmp(r->function, "Send") == 0 || strcmp(r->function, "Recv") == 0)
         continue;
       ni_array_search(behind, to - from, first[behind]->collectives <= r->call);
-      put_ranks(&w, first, behind, false);
+      append_ranks(&w, first, behind, false);
       most = fmax(most, r->call);
       if (!behind || !(r->age >= LONG_S))
         continue;
@@ -125,18 +128,18 @@ static void who_waits(struct ni_top *t, size_t n) {
     ni_put(&w, "job %s: %zu %s in %s of %s for %s; not there: ", oldest->label, waiting,
            ni_plural(waiting, "rank waits", "ranks wait"), oldest->function,
            *oldest->comm ? oldest->comm : oldest->comm_id, ni_duration_text(oldest->age * 1e6, text));
-    put_ranks(&w, first, for_oldest, true);
+    append_ranks(&w, first, for_oldest, true);
   }
 }
 
-static uint64_t numbered(uint64_t name, double number) {
+static uint64_t hash_numbered(uint64_t name, double number) {
   return ni_hash(name, (uint64_t)(int64_t)(number >= 0 ? number : -1));
 }
 
 /* Is the rank to be shown? */
-static bool take_rank(struct ni_top *t, const struct ni_top_source *s, struct ni_top_rank *r,
-                      struct ni_map seen[4], size_t *n_comm) {
-  int64_t g = ni_map_get(seen + 3, numbered(ni_hash_text(0, r->node), r->gpu), 0);
+static bool add_rank(struct ni_top *t, const struct ni_top_source *s, struct ni_top_rank *r,
+                     struct ni_map seen[4], size_t *n_comm) {
+  int64_t g = ni_map_get(seen + 3, hash_numbered(ni_hash_text(0, r->node), r->gpu), 0);
   const struct ni_top_gpu *own = r->gpu >= 0 && g >= 0 ? t->item[NI_TOP_GPUS][g] : NULL;
   const char *filter = t->filter;
   struct ni_put_text w = {r->label, sizeof r->label};
@@ -146,7 +149,7 @@ static bool take_rank(struct ni_top *t, const struct ni_top_source *s, struct ni
   uint64_t name = ni_hash_text(1, r->label);
   (void)ni_map_find(seen, ni_hash_text(0, r->node), 0, 0);
   (void)ni_map_find(seen + 1, name, 0, 0);
-  (void)ni_map_find(seen + 2, numbered(name, r->rank), 0, 0);
+  (void)ni_map_find(seen + 2, hash_numbered(name, r->rank), 0, 0);
   t->in_flight += r->in_flight > 0 ? r->in_flight : 0;
   t->stuck += r->stuck > 0 ? r->stuck : 0;
   if (r->alive == 0)
@@ -187,12 +190,13 @@ int ni_top_look(struct ni_top *t) {
           t->users |= uid >= 0 && j->uid != uid;
           uid = j->uid;
         }
-        if (kind == NI_TOP_RANKS && !take_rank(t, t->source + i, item, seen, &n_comm))
+        if (kind == NI_TOP_RANKS && !add_rank(t, t->source + i, item, seen, &n_comm))
           continue;
         if (kind == NI_TOP_NICS)
           c->used = c->link > 0 ? fmax(c->rx, c->tx) / c->link : NAN;
         if (kind == NI_TOP_GPUS)
-          (void)ni_map_find(seen + 3, numbered(ni_hash_text(0, g->node), g->gpu), 0, (uint32_t)t->n[kind]);
+          (void)ni_map_find(seen + 3, hash_numbered(ni_hash_text(0, g->node), g->gpu), 0,
+                            (uint32_t)t->n[kind]);
         t->item[kind][t->n[kind]++] = item;
       }
   }
@@ -203,7 +207,7 @@ int ni_top_look(struct ni_top *t) {
     ni_map_free(seen + k);
   if (e < 0)
     return e;
-  who_waits(t, n_comm);
+  find_waiting(t, n_comm);
   for (int kind = NI_TOP_GPUS; kind <= NI_TOP_NICS; kind++)
     qsort_r(t->item[kind], t->n[kind], sizeof(void *), by_name, (void *)&ni_top_tables[kind].field[1]);
   qsort_r(t->item[NI_TOP_RANKS], t->n[NI_TOP_RANKS], sizeof(void *), by_sort, t);

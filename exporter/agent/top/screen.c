@@ -30,7 +30,7 @@ struct ni_screen {
 
 /* ---- tables as text ---- */
 
-static void number(char out[CELL], int unit, double v) {
+static void format_number(char out[CELL], int unit, double v) {
   if (unit == 'o') { /* in five characters */
     const char *prefix = v < 9999.5 ? "" : v < 999.5e3 ? "k" : "M";
     const double shown = *prefix == 'k' ? v / 1e3 : *prefix == 'M' ? v / 1e6 : v;
@@ -43,14 +43,14 @@ static void number(char out[CELL], int unit, double v) {
   const char *name = unit == 'B' && v >= 0 ? ni_decimal_unit(&v, 999.5)
       : unit == 'n'                        ? ""
                                            : (const char[]){(char)unit, 0};
+  const bool has_digits = unit == '%' || (unit == 'B' && *name != 'B');
   v *= unit == '%' ? 100 : unit == 'M' ? 1e-6 : 1;
   if (!(v >= 0) || (unit == 's' && v == 0))
     snprintf(out, CELL, "-");
   else if (unit == 's')
     ni_duration_text(v * 1e6, out);
   else
-    snprintf(out, CELL, "%.*f%.*s", (unit == '%' || (unit == 'B' && *name != 'B')) && v < 9.95, v,
-             *name != 'B', name);
+    snprintf(out, CELL, "%.*f%.*s", has_digits && v < 9.95, v, *name != 'B', name);
 }
 
 static bool is_known(const struct ni_top_field *x, const void *item) {
@@ -58,8 +58,8 @@ static bool is_known(const struct ni_top_field *x, const void *item) {
   return x->text ? *at != 0 : *(const double *)(const void *)at >= 0;
 }
 
-/* As many bytes of n as so many columns hold. */
-static size_t held(const char *text, size_t n, int columns) {
+/* How many of the n bytes fit into so many columns. */
+static size_t count_bytes_held(const char *text, size_t n, int columns) {
   while (n && ni_text_columns(text, n) > columns)
     do
       n--;
@@ -68,19 +68,20 @@ static size_t held(const char *text, size_t n, int columns) {
 }
 
 /* A name that is too long ends in ~. */
-static void cut(char text[CELL]) {
+static void cut_cell(char text[CELL]) {
   int most = COLS / 6 > NAME ? COLS / 6 : NAME;
   if (ni_text_columns(text, strlen(text)) > most)
-    memcpy(text + held(text, strlen(text), most - 1), "~", 2);
+    memcpy(text + count_bytes_held(text, strlen(text), most - 1), "~", 2);
 }
 
 /*
- * n items from that one on, with heads, in so many columns (0: the terminal's). width: of each column so far,
- * NULL: nothing is cut or left out. Else columns only grow, so that nothing jumps, and a column of which
- * nothing is known is not there.
+ * Prints n items from `from` on, with heads, in `room` columns (0: as wide as the terminal).
+ *
+ * width: of each column so far; NULL: nothing is cut or left out. Otherwise columns only grow, so that
+ * nothing jumps, and a column of which nothing is known is left out.
  */
-static void table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n, int room,
-                  int *width) {
+static void print_items(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t from, size_t n,
+                        int room, int *width) {
   const struct ni_top_table *what = &ni_top_tables[kind];
   struct ni_column column[COLUMNS_MAX];
   struct ni_table out;
@@ -99,14 +100,15 @@ static void table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t
       const struct ni_top_field *x = &what->field[k];
       const char *at = (const char *)t->item[kind][i] + x->at;
       char cell[CELL] = "-";
-      if (!*column[k].head || (x->text && !*at && k + 1 == columns))
+      const bool is_empty_end = x->text && !*at && k + 1 == columns;
+      if (!*column[k].head || is_empty_end)
         *cell = 0;
       else if (!x->text)
-        number(cell, x->unit, *(const double *)(const void *)at);
+        format_number(cell, x->unit, *(const double *)(const void *)at);
       else if (*at)
         snprintf(cell, CELL, "%s", at);
       if (width && x->text && k + 1 < columns)
-        cut(cell);
+        cut_cell(cell);
       int columns_of = ni_text_columns(cell, strlen(cell));
       if (width && width[k] < columns_of)
         width[k] = columns_of;
@@ -116,9 +118,9 @@ static void table(FILE *f, const struct ni_top *t, enum ni_top_kind kind, size_t
 }
 
 /* Time and sums, jobs that hang, nodes that do not answer, a line each. */
-static void head(const struct ni_top *t,
-                 void (*line)(struct ni_screen *s, enum ni_top_tone tone, const char *text),
-                 struct ni_screen *s) {
+static void print_head(const struct ni_top *t,
+                       void (*line)(struct ni_screen *s, enum ni_top_tone tone, const char *text),
+                       struct ni_screen *s) {
   char text[1400], now[32];
   struct ni_put_text w = {text, sizeof text};
   const struct ni_top_job *shown[TOLD];
@@ -133,8 +135,9 @@ static void head(const struct ni_top *t,
   line(s, NI_TOP_PLAIN, text);
   for (size_t i = 0; i < t->n[NI_TOP_JOBS] && told < TOLD; i++) { /* each agent tells of its job */
     const struct ni_top_job *j = t->item[NI_TOP_JOBS][i];
-    for (k = 0; k < told && (strcmp(shown[k]->job, j->job) != 0 || (shown[k]->uid != j->uid && j->uid >= 0));)
-      k++;
+    for (k = 0; k < told; k++)
+      if (strcmp(shown[k]->job, j->job) == 0 && (shown[k]->uid == j->uid || j->uid < 0))
+        break;
     if (!*j->hang || j->hangs == 0 || k < told)
       continue;
     struct ni_put_text to = {text, sizeof text};
@@ -161,16 +164,16 @@ static void head(const struct ni_top *t,
     line(s, NI_TOP_GREY, text);
 }
 
-static void say(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
+static void print_line(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
   ni_say(stdout, "%s\n", text);
 }
 
 void ni_top_print(const struct ni_top *t) {
-  head(t, say, NULL);
+  print_head(t, print_line, NULL);
   for (int kind = NI_TOP_KINDS; --kind > NI_TOP_JOBS;) {
     if (t->n[kind])
       ni_say(stdout, "\n");
-    table(stdout, t, (enum ni_top_kind)kind, 0, t->n[kind], 0, NULL);
+    print_items(stdout, t, (enum ni_top_kind)kind, 0, t->n[kind], 0, NULL);
   }
 }
 
@@ -209,9 +212,11 @@ uint64_t ni_screen_every(const struct ni_screen *s) { return s->paused ? 0 : s->
 
 /* ---- drawing ---- */
 
-/* One line, as much of it as fits; the bytes that did. What is reversed goes on to the edge. */
-static size_t put(struct ni_screen *s, const char *text, size_t n, attr_t a) {
-  n = held(text, n, COLS);
+/*
+ * Draws one line, as much of it as fits. Returns how many bytes did. Reversed text is filled up to the edge.
+ */
+static size_t draw_line(struct ni_screen *s, const char *text, size_t n, attr_t a) {
+  n = count_bytes_held(text, n, COLS);
   attrset((int)a);
   if (a & A_REVERSE)
     mvhline(s->y, 0, ' ', COLS);
@@ -220,7 +225,7 @@ static size_t put(struct ni_screen *s, const char *text, size_t n, attr_t a) {
   return n;
 }
 
-static attr_t look_of(const struct ni_screen *s, enum ni_top_tone tone) {
+static attr_t attribute_of(const struct ni_screen *s, enum ni_top_tone tone) {
   if (tone == NI_TOP_GREY || tone == NI_TOP_PLAIN)
     return tone == NI_TOP_GREY ? A_DIM : A_NORMAL;
   attr_t over = tone == NI_TOP_CULPRIT ? A_REVERSE : A_NORMAL;
@@ -230,18 +235,20 @@ static attr_t look_of(const struct ni_screen *s, enum ni_top_tone tone) {
                                   : (attr_t)COLOR_PAIR(YELLOW));
 }
 
-/* Three lines at most, broken between words; what is too much ends in dots. */
-static void put_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
+/* Draws three lines at most, broken between words. What does not fit is replaced by dots. */
+static void draw_wrapped(struct ni_screen *s, enum ni_top_tone tone, const char *text) {
   for (int line = 1; *text; line++) {
     size_t n = strlen(text), first = n;
     bool last = line == 3 || s->y > LINES - 6;
-    while (
-        first &&
-        (ni_text_columns(text, first) > COLS - 4 * (last && first < n) || (first < n && text[first] != ' ')))
+    while (first) {
+      const bool is_cut = last && first < n, is_in_word = first < n && text[first] != ' ';
+      if (ni_text_columns(text, first) <= COLS - 4 * is_cut && !is_in_word)
+        break;
       first--;
+    }
     if (!first)
-      first = held(text, n, COLS - 4 * last);
-    put(s, text, first, look_of(s, tone));
+      first = count_bytes_held(text, n, COLS - 4 * last);
+    draw_line(s, text, first, attribute_of(s, tone));
     if (last && first < n)
       mvaddstr(s->y - 1, ni_text_columns(text, first), " ...");
     text += last || !first ? n : first + (text[first] == ' ');
@@ -263,13 +270,13 @@ static const char *why_empty(const struct ni_top *t, enum ni_top_kind kind, char
 }
 
 /* The heads and n items below. */
-static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_kind kind, size_t from,
-                      size_t n) {
+static void draw_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_kind kind, size_t from,
+                       size_t n) {
   char *text = NULL, *end;
   size_t bytes;
   FILE *f = open_memstream(&text, &bytes);
   if (f)
-    table(f, t, kind, from, n, COLS, s->width[kind]);
+    print_items(f, t, kind, from, n, COLS, s->width[kind]);
   if (f)
     fclose(f);
   if (n > t->n[kind] - from)
@@ -277,12 +284,13 @@ static void put_table(struct ni_screen *s, const struct ni_top *t, enum ni_top_k
   for (char *at = text; text && *at && n-- + 1; at = end + (*end != 0)) {
     const struct ni_top_rank *r = at > text && kind == NI_TOP_RANKS ? t->item[kind][from++] : NULL;
     end = strchrnul(at, '\n');
-    put(s, at, (size_t)(end - at), at == text ? A_REVERSE : look_of(s, r ? r->tone : NI_TOP_PLAIN));
+    draw_line(s, at, (size_t)(end - at),
+              at == text ? A_REVERSE : attribute_of(s, r ? r->tone : NI_TOP_PLAIN));
   }
   free(text);
 }
 
-static void put_help(struct ni_screen *s) {
+static void draw_help(struct ni_screen *s) {
   static const char *const line[] = {
       "nccl-inspector top: what every rank does now",
       "",
@@ -307,11 +315,11 @@ static void put_help(struct ni_screen *s) {
       "",
       "Any key goes back."};
   for (size_t i = 0; i < sizeof line / sizeof *line; i++)
-    put(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
+    draw_line(s, line[i], strlen(line[i]), i ? A_NORMAL : A_BOLD);
 }
 
-/* One blank where there are two. */
-static void closer(char *text) {
+/* Replaces two blanks by one. */
+static void squeeze_blanks(char *text) {
   char *to = text;
   for (const char *from = text; *from; from++)
     if (from[0] != ' ' || from[1] != ' ')
@@ -325,9 +333,9 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
   erase();
   s->y = 0;
   if (s->help)
-    put_help(s);
+    draw_help(s);
   else {
-    head(t, put_wrapped, s);
+    print_head(t, draw_wrapped, s);
     /*
      * Below the ranks: what they leave free, and of many lines two fifths; the page is the rest without heads
      * and keys.
@@ -349,14 +357,14 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
       s->from = n > s->page ? n - s->page : 0;
     char why[256];
     if (!n && (t->rows || s->view != NI_TOP_RANKS))
-      put_wrapped(s, NI_TOP_PLAIN, why_empty(t, s->view, why));
+      draw_wrapped(s, NI_TOP_PLAIN, why_empty(t, s->view, why));
     else if (!n)
-      put_wrapped(s, NI_TOP_PLAIN, nothing);
+      draw_wrapped(s, NI_TOP_PLAIN, nothing);
     else
-      put_table(s, t, s->view, s->from, s->page);
+      draw_table(s, t, s->view, s->from, s->page);
     for (int kind = NI_TOP_GPUS; kind <= NI_TOP_NICS; kind++)
       if (below[kind])
-        put_table(s, t, (enum ni_top_kind)kind, 0, (size_t)below[kind] - 1);
+        draw_table(s, t, (enum ni_top_kind)kind, 0, (size_t)below[kind] - 1);
     if (s->typing)
       snprintf(keys, sizeof keys, "Filter: %s_   Enter keeps it, Esc shows all", t->filter);
     else
@@ -364,30 +372,31 @@ void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *not
                "F1 Help  F4 Filter  F6 Sort: %s  n GPUs, NICs  Space %s  + - %gs  F10 Quit",
                ni_top_sort_names[t->sort], s->paused ? "PAUSED" : "Pause", (double)s->every_ns / 1e9);
     if (!s->typing && (int)strlen(keys) > COLS)
-      closer(keys);
+      squeeze_blanks(keys);
     s->y = LINES - 1;
-    put(s, keys, strlen(keys), A_REVERSE);
+    draw_line(s, keys, strlen(keys), A_REVERSE);
   }
   refresh();
 }
 
 /* ---- keys ---- */
 
-static void type(struct ni_screen *s, struct ni_top *t, int c) {
+static void edit_filter(struct ni_screen *s, struct ni_top *t, int c) {
   size_t n = strlen(t->filter);
-  if (c == '\n' || c == '\r' || c == KEY_ENTER || c == ESCAPE)
+  const bool is_enter = c == '\n' || c == '\r' || c == KEY_ENTER;
+  if (is_enter || c == ESCAPE)
     s->typing = false;
   if (c == ESCAPE)
     *t->filter = 0;
   if (c == KEY_BACKSPACE || c == 127 || c == 8)
-    t->filter[held(t->filter, n, ni_text_columns(t->filter, n) - 1)] = 0;
+    t->filter[count_bytes_held(t->filter, n, ni_text_columns(t->filter, n) - 1)] = 0;
   else if (c >= ' ' && c < 256 && n + 1 < sizeof t->filter) {
     t->filter[n] = (char)c;
     t->filter[n + 1] = 0;
   }
 }
 
-static bool key(struct ni_screen *s, struct ni_top *t, int c) {
+static bool handle_key(struct ni_screen *s, struct ni_top *t, int c) {
   size_t by = c == KEY_UP || c == KEY_DOWN ? 1 : s->page;
   switch (c) {
     case 'q':
@@ -446,10 +455,10 @@ static bool key(struct ni_screen *s, struct ni_top *t, int c) {
 bool ni_screen_keys(struct ni_screen *s, struct ni_top *t, bool *any) {
   for (int c; (c = getch()) != ERR; *any = true) {
     if (s->typing)
-      type(s, t, c);
+      edit_filter(s, t, c);
     else if (s->help && c != KEY_RESIZE)
       s->help = false;
-    else if (!key(s, t, c))
+    else if (!handle_key(s, t, c))
       return false;
   }
   return true;

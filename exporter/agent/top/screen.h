@@ -18,11 +18,11 @@ const char *ni_screen_open(struct ni_screen **out, bool colours, uint64_t every_
 /* nothing: the sentence where there are no ranks. */
 void ni_screen_draw(struct ni_screen *s, const struct ni_top *t, const char *nothing);
 /*
- * Takes all keys that wait, which may change t's order and filter. false: quit. *any: something is to be
- * drawn.
+ * Handles all keys that wait, which may change the order and the filter of t. false: quit. *any: something
+ * has to be drawn.
  */
 bool ni_screen_keys(struct ni_screen *s, struct ni_top *t, bool *any);
-/* What keys have made of it: time between looks, 0: paused. */
+/* The time between looks, which keys can change; 0: paused. */
 uint64_t ni_screen_every(const struct ni_screen *s);
 void ni_screen_close(struct ni_screen *s);
 

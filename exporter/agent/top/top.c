@@ -19,7 +19,7 @@
 enum { FIRST_LOOK_S = 10 };
 #define S UINT64_C(1000000000)
 
-struct looking {
+struct top_looking {
   const struct ni_top_options *o;
   struct ni_top top;
   struct ni_fetch *fetch;
@@ -37,8 +37,8 @@ struct looking {
   uint64_t ticked_ns;
 };
 
-static void taken(void *arg, size_t i, const char *text, size_t bytes, const char *error) {
-  struct looking *t = arg;
+static void take_answer(void *arg, size_t i, const char *text, size_t bytes, const char *error) {
+  struct top_looking *t = arg;
   struct ni_top_source *s = t->top.source + i;
   if (error)
     ni_safe_text(error, s->error, sizeof s->error);
@@ -52,7 +52,7 @@ static void taken(void *arg, size_t i, const char *text, size_t bytes, const cha
 
 /* ---- this node ---- */
 
-static int begin_here(struct looking *t) {
+static int begin_readers(struct top_looking *t) {
   gethostname(t->node, sizeof t->node - 1);
   t->agent = (struct ni_agent_options){.log_dirs = t->o->log_dirs,
                                        .box_dir = t->o->box_dir,
@@ -66,7 +66,7 @@ static int begin_here(struct looking *t) {
 }
 
 /* true: every reader has looked. */
-static bool turn_here(struct looking *t) {
+static bool turn_readers(struct top_looking *t) {
   struct epoll_event got[16];
   uint64_t unix_ns = ni_now_ns(CLOCK_REALTIME), mono_ns = ni_now_ns(CLOCK_MONOTONIC);
   int n = epoll_wait(t->fd[1], got, sizeof got / sizeof *got, 0);
@@ -80,8 +80,8 @@ static bool turn_here(struct looking *t) {
   return ni_readers_settled(t->readers);
 }
 
-/* As an agent would say it, so that there is one way to rows. */
-static void look_here(struct looking *t) {
+/* Reads this node as an agent would report it, so that there is only one way to rows. */
+static void read_here(struct top_looking *t) {
   const struct ni_agent_self self = {.node = t->node, .version = NI_VERSION};
   const struct ni_set *set = ni_collector_set(t->sampling.c);
   char *text = NULL;
@@ -89,10 +89,10 @@ static void look_here(struct looking *t) {
   FILE *f = open_memstream(&text, &bytes);
   int e = !f ||
       (t->sampling.when.real_ns &&
-       ni_running_take(&t->before, set, t->sampling.at, t->sampling.when.real_ns) < 0);
+       ni_running_add(&t->before, set, t->sampling.at, t->sampling.when.real_ns) < 0);
   ni_sampling_read(&t->sampling, 1);
   if (!e)
-    e = ni_running_take(&t->running, set, t->sampling.at, t->sampling.when.real_ns);
+    e = ni_running_add(&t->running, set, t->sampling.at, t->sampling.when.real_ns);
   if (!e)
     ni_now_json(f,
                 &(struct ni_metrics_in){.live = &t->live,
@@ -103,13 +103,13 @@ static void look_here(struct looking *t) {
                                         .mono_ns = ni_now_ns(CLOCK_MONOTONIC)});
   if (f)
     fclose(f);
-  taken(t, 0, text, bytes, e ? "no memory" : NULL);
+  take_answer(t, 0, text, bytes, e ? "no memory" : NULL);
   free(text);
 }
 
 /* ---- all sources ---- */
 
-static char *url_of(const char *agent, const char *prometheus) {
+static char *make_url(const char *agent, const char *prometheus) {
   char query[8192] = "/api/v1/query?query=";
   struct ni_put_text w = {query + strlen(query), sizeof query - strlen(query)};
   if (!agent)
@@ -118,7 +118,7 @@ static char *url_of(const char *agent, const char *prometheus) {
 }
 
 /* NULL, or what is wrong. */
-static const char *begin(struct looking *t) {
+static const char *begin_source(struct top_looking *t) {
   const struct ni_top_options *o = t->o;
   bool far = o->agents.n || o->prometheus;
   size_t n = o->agents.n ? o->agents.n : 1;
@@ -133,7 +133,7 @@ static const char *begin(struct looking *t) {
     const char *agent = o->agents.n ? o->agents.path[i] : NULL;
     ni_safe_text(agent ? agent : o->prometheus, s->name, sizeof s->name);
     s->answered_ns = ni_now_ns(CLOCK_MONOTONIC);
-    if (far && !(url[i] = url_of(agent, o->prometheus)))
+    if (far && !(url[i] = make_url(agent, o->prometheus)))
       return "no memory";
   }
   for (int k = 0; o->sort && k < NI_TOP_SORTS; k++)
@@ -146,19 +146,19 @@ static const char *begin(struct looking *t) {
   for (size_t i = 0; i < n; i++)
     free(url[i]);
   free(url);
-  int e = far || !t->fetch ? 0 : begin_here(t);
+  int e = far || !t->fetch ? 0 : begin_readers(t);
   return !t->fetch ? "no memory" : e < 0 ? strerror(-e) : NULL;
 }
 
-/* Waits ms at most; how much is still to come. */
-static size_t wait_for(struct looking *t, int ms) {
-  size_t n = ni_fetch_wait(t->fetch, t->fd, ms, taken, t);
-  return t->readers ? !turn_here(t) : n;
+/* Waits ms at most. Returns how many answers are still to come. */
+static size_t wait_for(struct top_looking *t, int ms) {
+  size_t n = ni_fetch_wait(t->fetch, t->fd, ms, take_answer, t);
+  return t->readers ? !turn_readers(t) : n;
 }
 
 /* ---- once ---- */
 
-/* As received, in one line; what could steer a terminal is escaped. */
+/* Prints the document as received, in one line. What could steer a terminal is escaped. */
 static void print_document(const char *p) {
   for (size_t n = 0; *p; p += n, n = 0) {
     char one[9] = " ";
@@ -176,17 +176,17 @@ static void print_document(const char *p) {
   }
 }
 
-static int once(struct looking *t, const char *name, const char *nothing) {
+static int print_once(struct top_looking *t, const char *name, const char *nothing) {
   const struct ni_top *top = &t->top;
   size_t answered = 0;
   uint64_t until = ni_now_ns(CLOCK_MONOTONIC) + FIRST_LOOK_S * S;
   ni_fetch_ask(t->fetch);
   if (t->readers)
-    look_here(t); /* rates have two ends */
+    read_here(t); /* rates have two ends */
   while (wait_for(t, 100) && ni_now_ns(CLOCK_MONOTONIC) < until)
     continue;
   if (t->readers)
-    look_here(t);
+    read_here(t);
   if (ni_top_look(&t->top) < 0)
     return NI_EXIT_COULD_NOT_RUN;
   for (size_t i = 0; i < top->n_sources; i++) {
@@ -210,8 +210,8 @@ static int once(struct looking *t, const char *name, const char *nothing) {
 
 /* ---- again and again ---- */
 
-/* Where there are no rows: an error stands above, nobody has answered yet, or there are none. */
-static const char *no_rows(const struct looking *t, bool more, const char *nothing) {
+/* Says why there are no rows: an error stands above, nobody has answered yet, or there are none. */
+static const char *explain_no_rows(const struct top_looking *t, bool more, const char *nothing) {
   bool failed = false, known = false;
   for (size_t i = 0; i < t->top.n_sources; i++) {
     failed |= *t->top.source[i].error;
@@ -220,7 +220,7 @@ static const char *no_rows(const struct looking *t, bool more, const char *nothi
   return known && !(t->readers && more) ? nothing : failed ? "" : "looking ...";
 }
 
-static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
+static int watch_screen(struct top_looking *t, struct ni_screen *s, const char *nothing) {
   struct pollfd signals = {.fd = t->fd[2] = ni_end_signals(0), .events = POLLIN};
   size_t left = 1;
   bool draw = false;
@@ -231,7 +231,7 @@ static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
     if (every && now >= due) {
       draw |= left || t->readers; /* left: one does not answer; what the others said */
       if (t->readers)
-        look_here(t);
+        read_here(t);
       ni_fetch_ask(t->fetch);
       due = now + every;
       left = 1;
@@ -239,7 +239,7 @@ static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
     if (draw && ni_top_look(&t->top) < 0)
       return NI_EXIT_COULD_NOT_RUN;
     if (draw)
-      ni_screen_draw(s, &t->top, no_rows(t, left, nothing));
+      ni_screen_draw(s, &t->top, explain_no_rows(t, left, nothing));
     size_t before = left;
     left = wait_for(t, every ? (int)((due - now) / 1000000) + 1 : 1000);
     draw = before && !left && !t->readers;
@@ -249,7 +249,7 @@ static int watch(struct looking *t, struct ni_screen *s, const char *nothing) {
 }
 
 int ni_top(const struct ni_top_options *o, const char *name) {
-  struct looking t = {.o = o, .fd = {STDIN_FILENO, -1, -1}};
+  struct top_looking t = {.o = o, .fd = {STDIN_FILENO, -1, -1}};
   struct ni_screen *s = NULL;
   const char *none = getenv("NO_COLOR"),
              *nothing = o->agents.n ? "nothing to show: no job runs where these agents are"
@@ -260,16 +260,16 @@ int ni_top(const struct ni_top_options *o, const char *name) {
   bool text = o->once || o->json || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO);
   int code = NI_EXIT_COULD_NOT_RUN;
   setlocale(LC_CTYPE, "C.UTF-8"); /* how wide are characters? All text is UTF-8. */
-  const char *why = begin(&t);
+  const char *why = begin_source(&t);
   if (!why && !text)
     why = ni_screen_open(&s, !o->no_colour && !(none && *none), o->every_ns);
   if (why)
     ni_say(stderr, "%s: %s\n", name, why);
   else if (text) {
     t.fd[0] = -1;
-    code = once(&t, name, nothing);
+    code = print_once(&t, name, nothing);
   } else
-    code = watch(&t, s, nothing);
+    code = watch_screen(&t, s, nothing);
   ni_screen_close(s);
   ni_fetch_close(t.fetch);
   if (t.readers)

@@ -33,11 +33,12 @@ struct check {
 };
 
 /* "name=count" */
-static int expect(const struct ni_opt *o, void *into, const char *arg) {
+static int parse_expected(const struct ni_opt *o, void *into, const char *arg) {
   struct check *c = into;
   const char *eq = strrchr(arg, '=');
   char *end;
-  if (!eq || eq == arg || eq[1] < '0' || eq[1] > '9')
+  const bool has_name = eq && eq > arg;
+  if (!has_name || eq[1] < '0' || eq[1] > '9')
     return -EINVAL;
   errno = 0;
   unsigned long long n = strtoull(eq + 1, &end, 10);
@@ -60,7 +61,7 @@ const struct ni_command ni_check_command = {
             NI_ROWS_LOGS(struct check, 1),
             NI_ROWS_INDEX(struct check),
             {"expect", 0, NI_OPT_TAKE, "FUNC=N",
-             "Exactly N operations of FUNC in the whole input; repeatable", .take = expect,
+             "Exactly N operations of FUNC in the whole input; repeatable", .take = parse_expected,
              .want = "FUNCTION=NUMBER with a number from 0 on, such as --expect AllReduce=40000"},
             {"partial", 0, NI_OPT_FLAG, NULL,
              "The input holds some of the ranks only: do not ask for the others",
@@ -77,7 +78,7 @@ const struct ni_command ni_check_command = {
                  {"--quiet --expect AllReduce=40000 logs/", "one line for a script; so many must be there"},
                  {"--partial 'logs/node-17-*'", "the logs of one node"}}};
 
-static void judge_expect(struct check *c) {
+static void judge_expected(struct check *c) {
   const struct ni_tally *t = &c->ledger.funcs;
   for (size_t i = 0; i < c->n_expect; i++) {
     uint64_t have = 0, want = c->expect[i].count;
@@ -92,8 +93,8 @@ static void judge_expect(struct check *c) {
 
 static const struct ni_atlas_options *index_options; /* of the command line */
 
-static int read_here(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in,
-                     struct ni_progress *progress) {
+static int read_in_one_process(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in,
+                               struct ni_progress *progress) {
   struct ni_atlas *atlas;
   int e = ni_atlas_open(&atlas, "nccl-inspector check", files, index_options, false);
   if (e == 0)
@@ -103,7 +104,7 @@ static int read_here(struct ni_ledger *c, struct ni_files *files, const struct n
 }
 
 int (*ni_check_work)(struct ni_ledger *c, struct ni_files *files, const struct ni_inputs *in,
-                     struct ni_progress *progress) = read_here;
+                     struct ni_progress *progress) = read_in_one_process;
 
 int ni_check_run(int argc, char **argv) {
   struct check c = {.progress = NI_PROGRESS_INIT};
@@ -128,7 +129,7 @@ int ni_check_run(int argc, char **argv) {
     ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));
     goto out;
   }
-  judge_expect(&c);
+  judge_expected(&c);
   ni_check_tell_ends(&c.ledger, c.box_dir);
   if (c.json)
     ni_check_json(&c.ledger, &c.clocks);

@@ -7,9 +7,11 @@
 
 #include "exporter/input/box/life.h"
 
-/* The box of a process by its name, which begins with host and pid. Of several, an earlier process had the
- * same number: one that lives tells more. */
-static enum ni_life life_of(DIR *d, const char *dir, const struct ni_ledger_process *p) {
+/*
+ * Finds the life of a process by its box, whose name begins with host and pid. If there are several boxes, an
+ * earlier process had the same number: one that lives tells more.
+ */
+static enum ni_life find_life(DIR *d, const char *dir, const struct ni_ledger_process *p) {
   char begin[512], path[4096];
   enum ni_life life = NI_LIFE_UNKNOWN;
   int n = snprintf(begin, sizeof begin, NI_BOX_PREFIX "%.64s-pid%" PRId64 "-", p->who->host, p->who->pid);
@@ -34,7 +36,7 @@ void ni_check_tell_ends(struct ni_ledger *c, const char *box_dir) {
     return;
   for (size_t i = 0; i < c->n_processes; i++)
     if (c->process[i]->has_line && !c->process[i]->ended)
-      of[life_of(d, dir, c->process[i])]++;
+      of[find_life(d, dir, c->process[i])]++;
   closedir(d);
   if (of[NI_LIFE_ALIVE] + of[NI_LIFE_DEAD] + of[NI_LIFE_ENDED])
     ni_ledger_problem(c, NI_PROBLEM_NO_END, 0,

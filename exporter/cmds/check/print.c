@@ -48,14 +48,14 @@ static const struct ni_column columns[WHO + COLS + 1] = {{"communicator", .width
                                                          {"", .left = true, .drop = 10}};
 
 /* Sums over the ranks of one communicator. */
-struct row {
+struct comm_row {
   const struct ni_ledger_member *first;
   const char *name;
   uint64_t ranks, not_final, sum[COLS];
 };
 
-static struct row row_of(const struct ni_ledger *c, size_t from, size_t to) {
-  struct row r = {.first = c->member[from]};
+static struct comm_row sum_row(const struct ni_ledger *c, size_t from, size_t to) {
+  struct comm_row r = {.first = c->member[from]};
   for (size_t i = from; i < to; i++) {
     const struct ni_ledger_member *x = c->member[i];
     if (x->who->rank >= 0 && (i == from || c->member[i - 1]->who->rank != x->who->rank))
@@ -83,7 +83,7 @@ static struct row row_of(const struct ni_ledger *c, size_t from, size_t to) {
   return r;
 }
 
-static bool row_fine(const struct row *r, bool partial) {
+static bool is_row_fine(const struct comm_row *r, bool partial) {
   for (int i = COL_DROPPED; i < COLS; i++)
     if (r->sum[i])
       return false;
@@ -92,15 +92,15 @@ static bool row_fine(const struct row *r, bool partial) {
 }
 
 /*
- * The process's own last line carries the hash 0 and is no communicator; it is shown when it has something to
- * say.
+ * Has the row nothing to show? The last line of the process has the hash 0 and is no communicator; it is
+ * shown when it has something to say.
  */
-static bool row_empty(const struct row *r) {
+static bool is_row_empty(const struct comm_row *r) {
   return r->first->who->hash == 0 && !r->sum[COL_COLL] && !r->sum[COL_P2P] && !r->sum[COL_FILTERED] &&
-      row_fine(r, true);
+      is_row_fine(r, true);
 }
 
-static void fill_row(struct ni_table *t, const struct row *r, const bool *shown) {
+static void fill_row(struct ni_table *t, const struct comm_row *r, const bool *shown) {
   char name[17];
   if (r->first->who->hash)
     ni_table_cell(t, "0x%" PRIx64, r->first->who->hash);
@@ -116,12 +116,12 @@ static void fill_row(struct ni_table *t, const struct row *r, const bool *shown)
 }
 
 /* Rows with something to see come first where not all fit. */
-static void print_table(const struct ni_ledger *c, bool every) {
+static void print_comm_table(const struct ni_ledger *c, bool every) {
   size_t groups = 0, shown = 0;
   bool used[COLS] = {true};
   for (size_t i = 0, end; i < c->n_members; i = end) {
-    struct row r = row_of(c, i, end = ni_ledger_group_end(c, i));
-    if (row_empty(&r))
+    struct comm_row r = sum_row(c, i, end = ni_ledger_group_end(c, i));
+    if (is_row_empty(&r))
       continue;
     groups++;
     for (int k = 0; k < COLS; k++)
@@ -139,8 +139,8 @@ static void print_table(const struct ni_ledger *c, bool every) {
   ni_table_begin(&t, shown_columns, n);
   for (int pass = all ? 1 : 0; pass < 2; pass++)
     for (size_t i = 0, end; i < c->n_members && (all || shown < ROWS_MAX); i = end) {
-      struct row r = row_of(c, i, end = ni_ledger_group_end(c, i));
-      if (row_empty(&r) || (!all && row_fine(&r, c->partial) != (pass == 1)))
+      struct comm_row r = sum_row(c, i, end = ni_ledger_group_end(c, i));
+      if (is_row_empty(&r) || (!all && is_row_fine(&r, c->partial) != (pass == 1)))
         continue;
       fill_row(&t, &r, used);
       shown++;
@@ -253,8 +253,8 @@ static size_t count_hosts(const struct ni_ledger *c) {
   return hosts;
 }
 
-/* Why device times were refused, and what helps. */
-static void print_apart(const struct ni_ledger *c) {
+/* Prints why device times were refused, and what helps. */
+static void print_refused_times(const struct ni_ledger *c) {
   bool apart = false;
   for (size_t i = 0; i < c->fallback_by.n; i++)
     apart |= strcmp(c->fallback_by.item[i].name, ni_fallback_names[NI_APART_REASON]) == 0;
@@ -273,7 +273,7 @@ static void print_apart(const struct ni_ledger *c) {
         "NCCL 2.31 counts these alike (docs/format.md).\n");
 }
 
-static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS      %s\n", text); }
+static void print_clock_line(void *unused, const char *text) { ni_say(stdout, "CLOCKS      %s\n", text); }
 
 void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, bool all) {
   char file_bytes[32], text_bytes[32];
@@ -285,16 +285,16 @@ void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, b
   ni_say(stdout, "lines       %s: %s %s, %s about the run, %s of the proxy, %s bad\n", NI_COUNT(c->lines),
          NI_COUNT(c->operations), ni_plural(c->operations, "operation", "operations"),
          NI_COUNT(c->control_lines), NI_COUNT(c->proxy_lines), NI_COUNT(c->bad_lines));
-  ni_clocks_say(clocks, false, print_clocks, NULL);
+  ni_clocks_say(clocks, false, print_clock_line, NULL);
   print_tally("operations", &c->funcs);
   print_events(c);
   print_series(c);
   print_tally("dropped", &c->dropped_by);
   print_tally("filtered", &c->filtered_by);
   print_tally("CPU-timed", &c->fallback_by);
-  print_apart(c);
+  print_refused_times(c);
   print_tally("strays", &c->strays);
-  print_table(c, all);
+  print_comm_table(c, all);
   if (c->bad_lines) {
     ni_say(stdout, "\nbad lines  ");
     for (int i = NI_REJ_BLANK + 1; i < NI_REJ_COUNT; i++)
@@ -321,7 +321,7 @@ void ni_check_print(const struct ni_ledger *c, const struct ni_clocks *clocks, b
   ni_check_verdict(c);
 }
 
-static void json_tally(struct ni_json *j, const char *key, const struct ni_tally *t) {
+static void write_json_tally(struct ni_json *j, const char *key, const struct ni_tally *t) {
   ni_json_object(j, key);
   for (size_t i = 0; i < t->n; i++)
     ni_json_u64(j, t->item[i].name, t->item[i].count);
@@ -330,11 +330,11 @@ static void json_tally(struct ni_json *j, const char *key, const struct ni_tally
   ni_json_end_object(j);
 }
 
-static void json_comms(struct ni_json *j, const struct ni_ledger *c) {
+static void write_json_comms(struct ni_json *j, const struct ni_ledger *c) {
   ni_json_array(j, "communicators");
   for (size_t i = 0, end; i < c->n_members; i = end) {
-    struct row r = row_of(c, i, end = ni_ledger_group_end(c, i));
-    if (row_empty(&r))
+    struct comm_row r = sum_row(c, i, end = ni_ledger_group_end(c, i));
+    if (is_row_empty(&r))
       continue;
     ni_json_object(j, NULL);
     ni_json_hex_text(j, "hash", r.first->who->hash);
@@ -349,7 +349,8 @@ static void json_comms(struct ni_json *j, const struct ni_ledger *c) {
   ni_json_end_array(j);
 }
 
-static void json_problems(struct ni_json *j, const char *key, const struct ni_ledger *c, int from, int to) {
+static void write_json_problems(struct ni_json *j, const char *key, const struct ni_ledger *c, int from,
+                                int to) {
   ni_json_array(j, key);
   for (int i = from; i < to; i++) {
     const struct ni_problem *p = &c->problem[i];
@@ -397,21 +398,21 @@ void ni_check_json(const struct ni_ledger *c, const struct ni_clocks *clocks) {
   NI_JSON_ARRAY (j, "bad_line_samples")
     for (size_t i = 0; i < c->n_samples; i++)
       ni_json_text(j, NULL, c->sample[i].text);
-  json_tally(j, "operations_by", &c->funcs);
+  write_json_tally(j, "operations_by", &c->funcs);
   NI_JSON_OBJECT (j, "events_by")
     for (int i = 0; i < NI_EVENT_COUNT; i++)
       if (c->events[i])
         ni_json_u64(j, ni_event_names[i], c->events[i]);
-  json_tally(j, "dropped_by", &c->dropped_by);
-  json_tally(j, "filtered_by", &c->filtered_by);
-  json_tally(j, "timing_fallback_by", &c->fallback_by);
-  json_tally(j, "strays", &c->strays);
-  json_tally(j, "unknown_kinds", &c->unknown_kinds);
+  write_json_tally(j, "dropped_by", &c->dropped_by);
+  write_json_tally(j, "filtered_by", &c->filtered_by);
+  write_json_tally(j, "timing_fallback_by", &c->fallback_by);
+  write_json_tally(j, "strays", &c->strays);
+  write_json_tally(j, "unknown_kinds", &c->unknown_kinds);
   if (c->n_series)
     NI_JSON_OBJECTS(j, "counters", series, c->series, c->n_series, NULL);
-  json_problems(j, "problems", c, 0, NI_PROBLEM_FIRST_NOTE);
-  json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
-  json_comms(j, c);
+  write_json_problems(j, "problems", c, 0, NI_PROBLEM_FIRST_NOTE);
+  write_json_problems(j, "notes", c, NI_PROBLEM_FIRST_NOTE, NI_PROBLEM_COUNT);
+  write_json_comms(j, c);
   ni_clocks_json(j, clocks);
   ni_json_close(j);
 }

@@ -23,7 +23,7 @@ struct collect {
   bool quiet;
 };
 
-/* Whole or not there; "-" is standard output. 0, or -errno with a sentence in why. */
+/* Writes the file completely or not at all; "-" is standard output. 0, or -errno with a sentence in why. */
 static int write_file(const struct collect *c, const struct ni_set *s, const struct ni_reading *r,
                       int64_t started, char *why, size_t cap) {
   const char *input = c->from ? c->from : "/sys/class/cxi";
@@ -39,8 +39,8 @@ static int write_file(const struct collect *c, const struct ni_set *s, const str
 }
 
 /*
- * Files and folders that could not be read, or (left_out) that are passed over on purpose, on stderr. Returns
- * how many.
+ * Names on stderr files and folders that could not be read, or (left_out) those that are passed over on
+ * purpose. Returns how many.
  */
 static size_t name_unread(const struct ni_set *s, bool left_out, const char *name) {
   size_t n = 0;
@@ -52,7 +52,7 @@ static size_t name_unread(const struct ni_set *s, bool left_out, const char *nam
   return n;
 }
 
-/* Counters that are there and could not be read, on stderr. Returns how many. */
+/* Names on stderr counters that exist and could not be read. Returns how many. */
 static size_t name_unreadable(const struct ni_set *s, const struct ni_reading *r, const char *name) {
   size_t n = 0;
   for (size_t i = 0; i < s->n_counters; i++)
@@ -63,7 +63,7 @@ static size_t name_unreadable(const struct ni_set *s, const struct ni_reading *r
   return n;
 }
 
-static int run(const struct collect *c, const char *name) {
+static int collect_counters(const struct collect *c, const char *name) {
   struct ni_wanted wanted = {.all = true, .cxi_dir = c->from, .sources = c->from ? 1u << NI_METRIC_CXI : 0};
   struct ni_collector *collector = NULL;
   char why[512] = "";
@@ -100,7 +100,7 @@ static int run(const struct collect *c, const char *name) {
   return code;
 }
 
-static int take_file(const struct ni_opt *o, void *into, const char *arg) {
+static int parse_file(const struct ni_opt *o, void *into, const char *arg) {
   struct collect *c = into;
   if (c->file)
     return -EINVAL;
@@ -108,7 +108,7 @@ static int take_file(const struct ni_opt *o, void *into, const char *arg) {
   return 0;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_collect(void *into) {
   const struct collect *c = into;
   size_t n = c->file ? strlen(c->file) : 0;
   if (n > 3 && strcmp(c->file + n - 3, ".gz") == 0)
@@ -122,11 +122,11 @@ const struct ni_command ni_counters_collect_command = {
     .purpose = "reads all that NICs and GPUs count into a file",
     .about = "Reads everything that NICs and GPUs count, once, into a file: one before a run, one after it.",
     .synopsis = "[OPTION...] FILE",
-    .refuse = refuse,
+    .refuse = refuse_collect,
     .run = ni_counters_collect_run,
     .opt =
         (const struct ni_opt[]){
-            {NULL, 0, NI_OPT_TAKE, "FILE", NULL, .want = "one file", .take = take_file},
+            {NULL, 0, NI_OPT_TAKE, "FILE", NULL, .want = "one file", .take = parse_file},
             {"from", 0, NI_OPT_TEXT, "DIR",
              "Only Cassini's counters, from there: a folder of cxiN, or one NIC's telemetry",
              NI_INTO(struct collect, from), .min = 1},
@@ -145,5 +145,5 @@ const struct ni_command ni_counters_collect_command = {
 int ni_counters_collect_run(int argc, char **argv) {
   struct collect c = {0};
   int done, code = ni_words_parse(&ni_counters_collect_command, argc, argv, &c, &done);
-  return done ? code : run(&c, argv[0]);
+  return done ? code : collect_counters(&c, argv[0]);
 }

@@ -15,7 +15,7 @@
 #include "exporter/cli/command.h"
 #include "exporter/collect/collector.h"
 
-struct list {
+struct list_options {
   const char *cxi_dir;
   bool json;
 };
@@ -44,8 +44,8 @@ static const struct {
     [NI_METRIC_HOST] = {"nothing in /proc", "Is /proc mounted?"},
 };
 
-/* A source that is not here, and that somebody may miss: what Cassini's driver says goes with the NIC. */
-static bool missing(const struct ni_set *s, unsigned source) {
+/* Is this source not here, and may somebody miss it? What Cassini's driver says belongs to the NIC. */
+static bool is_missing(const struct ni_set *s, unsigned source) {
   if (!absent[source].what)
     return false;
   for (size_t i = 0; i < s->n_entities; i++)
@@ -54,7 +54,7 @@ static bool missing(const struct ni_set *s, unsigned source) {
   return true;
 }
 
-static const char *what_to_do(const char *why) {
+static const char *advice_for(const char *why) {
   if (strstr(why, strerror(EACCES)) || strstr(why, strerror(EPERM)))
     return "Run it as root, or in a container that may.";
   if (strstr(why, strerror(EMFILE)))
@@ -62,8 +62,8 @@ static const char *what_to_do(const char *why) {
   return NULL;
 }
 
-/* How many of an entity's counters cannot be read, and the names of the first few. */
-static size_t unreadable(const struct here *h, const struct ni_entity *e, char *names, size_t size) {
+/* Counts the counters of an entity that cannot be read; the names of the first few go into names. */
+static size_t count_unreadable(const struct here *h, const struct ni_entity *e, char *names, size_t size) {
   size_t bad = 0, used = 0;
   *names = 0;
   for (uint32_t i = e->first; i < e->first + e->n; i++) {
@@ -74,7 +74,7 @@ static size_t unreadable(const struct here *h, const struct ni_entity *e, char *
   return bad;
 }
 
-static void print(const struct here *h) {
+static void print_counters(const struct here *h) {
   static const struct ni_column columns[] = {{.head = "name", .left = true},
                                              {.head = "source", .left = true},
                                              {.head = "counters"},
@@ -101,7 +101,7 @@ static void print(const struct here *h) {
       ni_table_cell(&t, "%d", e->numa);
     ni_table_cell(&t, "%s%s%s%s", how ? h->nearest[i].gpu : "", how ? " (" : "", how ? how : "",
                   how ? ")" : "");
-    size_t bad = unreadable(h, e, names, sizeof names);
+    size_t bad = count_unreadable(h, e, names, sizeof names);
     char below[512] = "";
     if (bad)
       snprintf(below, sizeof below, "%s%s cannot be read: %s%s", e->warning ? "" : "  ", NI_COUNT(bad), names,
@@ -112,7 +112,7 @@ static void print(const struct here *h) {
   ni_table_print(&t, stdout);
   bool any = false;
   for (unsigned i = 0; i < NI_METRIC_SOURCES; i++) {
-    if (!missing(s, i))
+    if (!is_missing(s, i))
       continue;
     if (!any)
       ni_say(stdout, "\nnot here:\n");
@@ -123,7 +123,7 @@ static void print(const struct here *h) {
     any = false;
     for (size_t i = 0; i < s->n_unread; i++) {
       const struct ni_unread *u = &s->unread[i];
-      const char *advice = what_to_do(u->why);
+      const char *advice = advice_for(u->why);
       if (u->skipped != skipped)
         continue;
       if (!any)
@@ -166,7 +166,7 @@ static void write_json(const struct here *h) {
   ni_json_end_array(&j);
   ni_json_array(&j, "not_here");
   for (unsigned i = 0; i < NI_METRIC_SOURCES; i++) {
-    if (!missing(s, i))
+    if (!is_missing(s, i))
       continue;
     ni_json_object(&j, NULL);
     ni_json_text(&j, "source", ni_source_name(i));
@@ -179,7 +179,7 @@ static void write_json(const struct here *h) {
   ni_json_close(&j);
 }
 
-static int look(const struct list *l, const char *name) {
+static int list_counters(const struct list_options *l, const char *name) {
   const struct ni_wanted wanted = {.all = true, .cxi_dir = l->cxi_dir};
   struct ni_collector *c;
   ni_collector_raise_limit();
@@ -193,7 +193,7 @@ static int look(const struct list *l, const char *name) {
   }
   if (e == 0) {
     bad = ni_collector_read(c, h.reading, 1) + ni_set_n_unread(h.set);
-    (l->json ? write_json : print)(&h);
+    (l->json ? write_json : print_counters)(&h);
   } else {
     ni_say(stderr, "%s: %s\n", name, strerror(-e));
   }
@@ -215,8 +215,8 @@ const struct ni_command ni_counters_list_command = {
         (const struct ni_opt[]){
             {"cxi-dir", 0, NI_OPT_TEXT, "DIR",
              "Cassini NICs in this folder (default /sys/class/cxi), or one .../cxi0/device/telemetry",
-             NI_INTO(struct list, cxi_dir), .min = 1, .want = "a folder"},
-            NI_ROW_JSON(struct list, "counters-list"),
+             NI_INTO(struct list_options, cxi_dir), .min = 1, .want = "a folder"},
+            NI_ROW_JSON(struct list_options, "counters-list"),
             {0}},
     .more =
         "PIX, PXB, PHB and SYS are NCCL's: one bridge of PCI between the two, several, the CPU, several "
@@ -228,7 +228,7 @@ const struct ni_command ni_counters_list_command = {
     .examples = {{"", "all that this machine counts"}, {"--json", "the same for a program"}}};
 
 int ni_counters_list_run(int argc, char **argv) {
-  struct list l = {0};
+  struct list_options l = {0};
   int done, code = ni_words_parse(&ni_counters_list_command, argc, argv, &l, &done);
-  return done ? code : look(&l, argv[0]);
+  return done ? code : list_counters(&l, argv[0]);
 }

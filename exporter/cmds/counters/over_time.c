@@ -12,15 +12,17 @@
 
 enum { LEAST_POINTS = 60, POINTS = 300, LINES = 512 }; /* of the picture: 1 MB at most */
 
-static int set(void *arg, const char *host, const struct ni_set *s) { return ni_beside_set(arg, host, s); }
+static int add_set(void *arg, const char *host, const struct ni_set *s) {
+  return ni_beside_set(arg, host, s);
+}
 
-static int pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
+static int add_pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
   ni_beside_sample(arg, before, after->reading);
   return 0;
 }
 
-/* From the first reading of one sweep to the last one of the other. */
-static void span(const struct ni_pair *p, int64_t *from, int64_t *to) {
+/* Finds the time from the first reading of one sweep to the last one of the other. */
+static void find_span(const struct ni_pair *p, int64_t *from, int64_t *to) {
   *from = *to = 0;
   for (size_t i = 0; i < p->n_rows; i++) {
     int64_t first = p->row[i].before.real_ns, last = p->row[i].after.real_ns;
@@ -31,8 +33,8 @@ static void span(const struct ni_pair *p, int64_t *from, int64_t *to) {
   }
 }
 
-/* The rates of a row; false: it did nothing at any time. */
-static bool rates(const struct ni_beside_row *r, unsigned n, double *rate) {
+/* Fills in the rates of a row. false: it did nothing at any time. */
+static bool fill_rates(const struct ni_beside_row *r, unsigned n, double *rate) {
   bool any = false;
   for (unsigned i = 0; r->bin && i < n; i++) {
     rate[i] = r->bin[i].seconds > 0 ? r->bin[i].sum / r->bin[i].seconds : NAN;
@@ -52,7 +54,7 @@ static int write_page(const struct ni_counters_view *v, const struct ni_beside *
   for (size_t i = 0; line && rate && i < b->n_rows; i++) {
     const struct ni_beside_row *r = &b->row[i];
     double *at = rate + s.n_lines * b->n_bins;
-    if (!rates(r, b->n_bins, at) || all++ >= LINES)
+    if (!fill_rates(r, b->n_bins, at) || all++ >= LINES)
       continue;
     line[s.n_lines++] = (struct ni_counters_line){b->entity[r->entity].name, r->name, r->what.unit, at};
   }
@@ -69,11 +71,11 @@ bool ni_counters_page_over_time(const struct ni_counters_view *v, const char *se
   struct ni_beside b;
   struct ni_series_end end = {0};
   int64_t from, to;
-  span(&v->pair, &from, &to);
+  find_span(&v->pair, &from, &to);
   ni_beside_begin(&b, NULL, 0, from, to,
                   (unsigned)fmin(fmax((double)(to - from) / 1e9, LEAST_POINTS), POINTS));
   b.all_lines = true;
-  int e = series ? ni_series_pairs(series, &(struct ni_series_pairs){&b, set, pair}, &end) : 0;
+  int e = series ? ni_series_pairs(series, &(struct ni_series_pairs){&b, add_set, add_pair}, &end) : 0;
   if (e == 0)
     e = end.scan.error;
   if (series && (e < 0 || !end.samples))

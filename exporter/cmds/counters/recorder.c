@@ -16,13 +16,14 @@
 
 enum { LOOK_EVERY = 60 }; /* samples */
 
-int ni_take_time(const struct ni_opt *o, void *into, const char *arg) {
+int ni_parse_period(const struct ni_opt *o, void *into, const char *arg) {
   static const char digits[] = "0123456789.";
   char after[32];
   struct ni_when when;
   int64_t most = INT64_C(3600000000) * (o->def ? 1 : 1000000); /* us: an hour; so many that ns fit */
   size_t n = strlen(arg);
-  if (n < 2 || n + 1 >= sizeof after || !strchr(digits, arg[0]) || strchr(digits, arg[n - 1]))
+  const bool has_length = n >= 2 && n + 1 < sizeof after;
+  if (!has_length || !strchr(digits, arg[0]) || strchr(digits, arg[n - 1]))
     return -EINVAL;
   snprintf(after, sizeof after, "+%s", arg);
   if (ni_parse_when(after, &when) < 0 || when.us < 10000 || when.us > most)
@@ -101,8 +102,8 @@ bool ni_wait_until(struct pollfd *p, nfds_t n, uint64_t at) {
   }
 }
 
-/* What the disk does not take is said once; a file without a name ends it. */
-static void flush(struct ni_recorder *r) {
+/* Flushes the series. A full disk is reported once; a file without a name ends it. */
+static void flush_series(struct ni_recorder *r) {
   int e = ni_series_flush(r->writer);
   if (e < 0 && !r->said)
     ni_say(stderr, "%s: %s: %s\n", r->who, ni_series_path(r->writer),
@@ -112,33 +113,33 @@ static void flush(struct ni_recorder *r) {
     r->error = e;
 }
 
-static void put(struct ni_recorder *r, struct ni_series_set *of, const struct ni_sampling *s) {
+static void write_reading(struct ni_recorder *r, struct ni_series_set *of, const struct ni_sampling *s) {
   int e = ni_series_put(r->writer, of, ni_collector_set(s->c), s->at, &s->when);
   if (e < 0)
     r->error = e;
 }
 
-static void sweep(struct ni_recorder *r) {
+static void record_full_sweep(struct ni_recorder *r) {
   struct ni_sampling all = {0};
   if (r->o->all || ni_sampling_open(&all, NULL) < 0)
     return;
   ni_sampling_read(&all, 1);
   if (ni_collector_set(all.c)->n_counters)
-    put(r, &r->full, &all);
+    write_reading(r, &r->full, &all);
   ni_sampling_close(&all);
 }
 
-static void sample(struct ni_recorder *r, uint64_t missed) {
+static void record_sample(struct ni_recorder *r, uint64_t missed) {
   ni_sampling_read(&r->now, 1);
   r->now.when.missed = missed;
-  put(r, &r->sampled, &r->now);
+  write_reading(r, &r->sampled, &r->now);
   r->samples++;
   r->missed += missed;
 }
 
 /* ---- the thread ---- */
 
-static cpu_set_t cpus_of(const struct ni_ranks *cpus) {
+static cpu_set_t cpu_set_of(const struct ni_ranks *cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (size_t i = 0; i < cpus->n; i++)
@@ -148,7 +149,7 @@ static cpu_set_t cpus_of(const struct ni_ranks *cpus) {
 }
 
 void ni_sampling_idle(const struct ni_ranks *cpus, bool idle) {
-  cpu_set_t set = cpus_of(cpus);
+  cpu_set_t set = cpu_set_of(cpus);
   if (cpus->n)
     (void)sched_setaffinity(0, sizeof set, &set);
   (void)sched_setscheduler(0, idle ? SCHED_IDLE : SCHED_OTHER, &(struct sched_param){0});
@@ -158,16 +159,16 @@ void ni_sampling_hurry(pthread_t thread) {
   (void)pthread_setschedparam(thread, SCHED_OTHER, &(struct sched_param){0});
 }
 
-static void *work(void *arg) {
+static void *record_in_thread(void *arg) {
   struct ni_recorder *r = arg;
   uint64_t missed = 0, next;
   ni_sampling_idle(&r->o->cpus, true);
-  sweep(r);
+  record_full_sweep(r);
   next = ni_now_ns(CLOCK_MONOTONIC);
   for (unsigned n = 1; !r->error; n++) {
-    sample(r, missed);
+    record_sample(r, missed);
     if (ni_series_due(r->writer))
-      flush(r);
+      flush_series(r);
     ni_sampling_look(&r->now, r->o, n);
     missed = ni_sampling_due(&next, r->o->every_ns);
     if (r->error || ni_wait_until(&(struct pollfd){.fd = r->stop, .events = POLLIN}, 1, next))
@@ -175,9 +176,9 @@ static void *work(void *arg) {
   }
   ni_sampling_idle(&r->o->cpus, false); /* the end is waited for */
   if (r->error != -ESTALE) {
-    sample(r, missed);
-    sweep(r);
-    flush(r);
+    record_sample(r, missed);
+    record_full_sweep(r);
+    flush_series(r);
   }
   (void)!write(r->done, &(uint64_t){1}, 8);
   return NULL;
@@ -195,16 +196,16 @@ static void free_recorder(struct ni_recorder *r) {
   *r = (struct ni_recorder){0};
 }
 
-/* Nothing to sample: why. */
-static void say_nothing(const char *who, const struct ni_set *s) {
+/* Reports why there is nothing to sample. */
+static void report_no_source(const char *who, const struct ni_set *s) {
   ni_say(stderr, "%s: nothing to record: no counter of a NIC, a GPU or the host can be read here\n", who);
   for (size_t i = 0; i < s->n_unread && i < 8; i++)
     ni_say(stderr, "  %s: %s\n", s->unread[i].path, s->unread[i].why);
 }
 
-/* Is any of the processors there that --cpus names? */
+/* Does any of the processors exist that --cpus names? */
 static bool has_cpus(const struct ni_ranks *cpus) {
-  cpu_set_t set = cpus_of(cpus), ours;
+  cpu_set_t set = cpu_set_of(cpus), ours;
   CPU_ZERO(&ours);
   if (!cpus->n || sched_getaffinity(0, sizeof ours, &ours) < 0)
     return true;
@@ -241,7 +242,7 @@ int ni_recorder_start(struct ni_recorder *r, const struct ni_record_options *o, 
   if (s)
     ni_record_unmet(o, s, who);
   if (s && !counters) {
-    say_nothing(who, s);
+    report_no_source(who, s);
     code = NI_EXIT_INCOMPLETE;
   } else if (s && ni_series_create(&r->writer, o->dir, why, sizeof why) < 0) {
     ni_say(stderr, "%s: %s: %s\n", who, o->dir, why);
@@ -249,7 +250,7 @@ int ni_recorder_start(struct ni_recorder *r, const struct ni_record_options *o, 
     if (s && ((r->stop = eventfd(0, EFD_CLOEXEC)) < 0 || (r->done = eventfd(0, EFD_CLOEXEC)) < 0))
       e = -errno;
     if (e == 0)
-      e = -pthread_create(&r->thread, NULL, work, r);
+      e = -pthread_create(&r->thread, NULL, record_in_thread, r);
     if (e < 0)
       ni_say(stderr, "%s: %s\n", who, strerror(-e));
     else
@@ -297,7 +298,7 @@ struct record {
   uint64_t for_ns; /* 0: until a signal */
 };
 
-static int take_dir(const struct ni_opt *o, void *into, const char *arg) {
+static int parse_dir(const struct ni_opt *o, void *into, const char *arg) {
   struct record *r = into;
   if (r->o.dir || !*arg)
     return -EINVAL;
@@ -305,7 +306,7 @@ static int take_dir(const struct ni_opt *o, void *into, const char *arg) {
   return 0;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_record(void *into) {
   return ((struct record *)into)->o.dir ? NULL
                                         : "where to? give the folder of the job's logs, or another one";
 }
@@ -318,11 +319,11 @@ const struct ni_command ni_counters_record_command = {
         "Writes what NICs, GPUs and the host count into DIR, as a file beside a job's logs, until it is told "
         "to end.",
     .opt =
-        (const struct ni_opt[]){{NULL, 0, NI_OPT_TAKE, "DIR", NULL, .take = take_dir, .want = "one folder"},
+        (const struct ni_opt[]){{NULL, 0, NI_OPT_TAKE, "DIR", NULL, .take = parse_dir, .want = "one folder"},
                                 NI_ROWS_SAMPLING(struct record),
                                 {"for", 0, NI_OPT_TAKE, "TIME",
                                  "End after that time: 30s, 10m, 2h; else by SIGINT, SIGTERM or SIGHUP",
-                                 NI_INTO(struct record, for_ns), .take = ni_take_time,
+                                 NI_INTO(struct record, for_ns), .take = ni_parse_period,
                                  .want = "a time from 10ms on, such as 30s, 10m or 2h"},
                                 NI_ROW_CPUS(struct record),
                                 {0}},
@@ -334,7 +335,7 @@ const struct ni_command ni_counters_record_command = {
     .examples = {{"logs/ &", "beside a job, from its launcher's prolog"},
                  {"--every 100ms --for 30s /tmp/series", "a close look"}},
     .files = {{"HOST-counters-START.jsonl.gz", "in DIR: lines as docs/format.md has them"}},
-    .refuse = refuse,
+    .refuse = refuse_record,
     .run = ni_counters_record_run};
 
 int ni_counters_record_run(int argc, char **argv) {

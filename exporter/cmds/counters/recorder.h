@@ -34,7 +34,7 @@ struct ni_record_options {
 /* clang-format off */
 #define NI_ROWS_SAMPLING(type) \
   {"every", 0, NI_OPT_TAKE, "TIME", "Between samples: 1s, 100ms", NI_INTO(type, o.every_ns), .def = "1s", \
-   .take = ni_take_time, .want = "a time from 10ms to 1h, such as 1s or 100ms"}, \
+   .take = ni_parse_period, .want = "a time from 10ms to 1h, such as 1s or 100ms"}, \
   {"all", 0, NI_OPT_FLAG, NULL, "All counters each time, not only the short list", NI_INTO(type, o.all)}, \
   {"counters", 0, NI_OPT_NAMES, "PATTERN,...", "These counters as well; # is a number, * anything", \
    NI_INTO(type, o.counters), .want = "names or patterns of counters"}
@@ -44,7 +44,7 @@ struct ni_record_options {
 /* clang-format on */
 
 /* "100ms", "1s", "5m", "2h": ns into a uint64_t. For tables of options. */
-int ni_take_time(const struct ni_opt *o, void *into, const char *arg);
+int ni_parse_period(const struct ni_opt *o, void *into, const char *arg);
 
 /* A collector with readings for it, and when they were taken. Zeros: none. */
 struct ni_sampling {

@@ -82,7 +82,7 @@ static int read_everything(struct ni_sampling *s) {
 
 /* ---- what there is to say ---- */
 
-/* Asked before the command runs, which may take days. */
+/* Checks it before the command runs, which may take days. */
 static bool can_write(const char *option, const char *path, const char *who) {
   if (!path)
     return true;
@@ -115,7 +115,7 @@ static void write_json(const struct run *r, const char *who, const struct ni_cou
     ni_say(stderr, "%s: --json %s: %s\n", who, r->json, o.why);
 }
 
-static void say(const struct run *r, const char *who, const struct ni_counters_view *v, int code) {
+static void print_verdict(const struct run *r, const char *who, const struct ni_counters_view *v, int code) {
   const struct ni_pair *p = &v->pair;
   char time[32];
   ni_say(stderr, "\n%s: %s ended with %d after %s; %s of %s counters of %zu %s changed\n", who, r->command[0],
@@ -132,9 +132,9 @@ static void say(const struct run *r, const char *who, const struct ni_counters_v
   ni_figures_print(v->figures, v->n_figures, ROWS, stderr);
 }
 
-/* The sweep stays the sampling's. */
-static struct ni_sweep sweep_of(const struct ni_sampling *s, const char *name, char started[40],
-                                char finished[40]) {
+/* Makes a sweep of the sampling. It still belongs to the sampling. */
+static struct ni_sweep make_sweep(const struct ni_sampling *s, const char *name, char started[40],
+                                  char finished[40]) {
   return (struct ni_sweep){
       .set = *ni_collector_set(s->c),
       .reading = s->at,
@@ -144,17 +144,17 @@ static struct ni_sweep sweep_of(const struct ni_sampling *s, const char *name, c
       .finished = ni_utc_text((s->when.real_ns + (int64_t)s->when.ns) / 1000, 'T', 6, finished)};
 }
 
-/* What both sweeps say. The recorder, if it runs, ends before the page is made of what it wrote. */
-static void tell(const struct run *r, const char *who, int code, const char *series,
-                 struct ni_recorder *recorder) {
+/* Reports what both sweeps say. The recorder, if it runs, ends before the page is made of what it wrote. */
+static void report_run(const struct run *r, const char *who, int code, const char *series,
+                       struct ni_recorder *recorder) {
   char time[4][40];
-  struct ni_counters_view v = {.sweep = {sweep_of(&r->before, "before", time[0], time[1]),
-                                         sweep_of(&r->after, "after", time[2], time[3])}};
+  struct ni_counters_view v = {.sweep = {make_sweep(&r->before, "before", time[0], time[1]),
+                                         make_sweep(&r->after, "after", time[2], time[3])}};
   const bool made = ni_counters_view_make(&v);
   if (!made)
     ni_say(stderr, "%s: %s\n", who, strerror(ENOMEM));
   if (made && !r->quiet)
-    say(r, who, &v, code);
+    print_verdict(r, who, &v, code);
   if (made && r->json)
     write_json(r, who, &v, code, r->own_dir ? NULL : series);
   (void)ni_recorder_stop(recorder);
@@ -165,8 +165,8 @@ static void tell(const struct run *r, const char *who, int code, const char *ser
 }
 
 /*
- * Whoever wants the page alone gets a series as well, which is gone afterwards. Without a folder for it the
- * page has no lines.
+ * Starts the recorder. If only the page is wanted, a temporary series is recorded. Without a folder for it
+ * the page has no lines.
  */
 static bool start_recorder(struct run *r, const char *who, struct ni_recorder *recorder,
                            char own_dir[PATH_MAX]) {
@@ -179,7 +179,7 @@ static bool start_recorder(struct run *r, const char *who, struct ni_recorder *r
       ni_recorder_start(recorder, &r->o, who, r->quiet || r->own_dir) != NI_EXIT_COULD_NOT_RUN || r->own_dir;
 }
 
-static int run(struct run *r, const char *who) {
+static int run_between_sweeps(struct run *r, const char *who) {
   struct ni_recorder recorder = {0};
   char own_dir[PATH_MAX];
   ni_foreground_begin(&r->front);
@@ -208,7 +208,7 @@ static int run(struct run *r, const char *who) {
   } else {
     code = ni_foreground_code(&r->front);
     if (can && read_everything(&r->after) == 0)
-      tell(r, who, code, series, &recorder);
+      report_run(r, who, code, series, &recorder);
   }
   (void)ni_recorder_stop(&recorder);
   if (r->own_dir && series)
@@ -223,7 +223,7 @@ int ni_counters_run_run(int argc, char **argv) {
   struct run r = {0};
   int done, code = ni_words_parse(&ni_counters_run_command, argc, argv, &r, &done);
   if (!done)
-    code = run(&r, argv[0]);
+    code = run_between_sweeps(&r, argv[0]);
   ni_sampling_close(&r.before);
   ni_sampling_close(&r.after);
   ni_words_free(&r.o.counters);

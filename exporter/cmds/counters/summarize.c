@@ -20,7 +20,7 @@ struct summarize {
   bool json, groups, gate;
 };
 
-/* Into the file, or for "-" to standard output. false: said. */
+/* Writes into the file, or for "-" to standard output. false: the reason was printed. */
 static bool write_csv(const struct ni_counters_view *v, const char *path, const char *name) {
   struct ni_out_stream o;
   int e = ni_out_open(&o, strcmp(path, "-") != 0 ? path : NULL);
@@ -32,7 +32,7 @@ static bool write_csv(const struct ni_counters_view *v, const char *path, const 
   return e == 0;
 }
 
-static int run(const struct summarize *s, const char *name) {
+static int summarize_sweeps(const struct summarize *s, const char *name) {
   struct ni_counters_view v;
   char why[1024];
   if (!ni_counters_view_read(&v, s->inputs.path[0], s->inputs.n > 1 ? s->inputs.path[1] : NULL, why,
@@ -55,7 +55,7 @@ static int run(const struct summarize *s, const char *name) {
   return code;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_summarize(void *into) {
   const struct summarize *s = into;
   if (s->inputs.n > 2)
     return "two sweeps: BEFORE and AFTER";
@@ -72,7 +72,7 @@ const struct ni_command ni_counters_summarize_command = {
         "Says what every counter did between two sweeps: differences, rates, shares of link or time, and "
         "what they mean.",
     .synopsis = "[OPTION...] BEFORE AFTER",
-    .refuse = refuse,
+    .refuse = refuse_summarize,
     .run = ni_counters_summarize_run,
     .opt =
         (const struct ni_opt[]){
@@ -108,7 +108,7 @@ int ni_counters_summarize_run(int argc, char **argv) {
   struct summarize s = {0};
   int done, code = ni_words_parse(&ni_counters_summarize_command, argc, argv, &s, &done);
   if (!done)
-    code = run(&s, argv[0]);
+    code = summarize_sweeps(&s, argv[0]);
   ni_inputs_free(&s.inputs);
   return code;
 }
@@ -120,7 +120,9 @@ struct compare {
   bool json, gate;
 };
 
-/* A summary's JSON, or two sweeps as "BEFORE,AFTER"; a file whose own name has a comma is a summary. */
+/*
+ * Reads the JSON of a summary, or two sweeps as "BEFORE,AFTER". A file with a comma in its name is a summary.
+ */
 static bool read_run(struct ni_counters_view *v, const char *word, char *why, size_t cap) {
   const char *comma = access(word, F_OK) == 0 ? NULL : strchr(word, ',');
   if (!comma)
@@ -133,7 +135,7 @@ static bool read_run(struct ni_counters_view *v, const char *word, char *why, si
   return fine;
 }
 
-static int judge(const struct compare *c, const struct ni_versus *v) {
+static int report_comparison(const struct compare *c, const struct ni_versus *v) {
   const struct ni_counter_finding *f;
   for (size_t at = 0; c->gate && (f = ni_versus_new(v, 1, &at));)
     if (f->level >= NI_LEVEL_WARNING)
@@ -141,7 +143,7 @@ static int judge(const struct compare *c, const struct ni_versus *v) {
   return v->run[0]->incomplete || v->run[1]->incomplete ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 }
 
-static int compare(const struct compare *c, const char *name) {
+static int compare_runs(const struct compare *c, const char *name) {
   struct ni_counters_view good = {.ranked = NULL}, bad = {.ranked = NULL};
   struct ni_versus v = {.row = NULL};
   char why[1024];
@@ -152,7 +154,7 @@ static int compare(const struct compare *c, const char *name) {
   } else if (!ni_versus_make(&v, &good, &bad, (double)c->min_diff)) {
     ni_say(stderr, "%s: %s\n", name, strerror(ENOMEM));
   } else {
-    code = judge(c, &v);
+    code = report_comparison(c, &v);
     if (c->json)
       ni_versus_json(&v, stdout);
     else
@@ -205,7 +207,7 @@ int ni_counters_diff_run(int argc, char **argv) {
   struct compare c = {0};
   int done, code = ni_words_parse(&ni_counters_diff_command, argc, argv, &c, &done);
   if (!done)
-    code = compare(&c, argv[0]);
+    code = compare_runs(&c, argv[0]);
   ni_inputs_free(&c.inputs);
   return code;
 }

@@ -52,7 +52,7 @@ const struct ni_command ni_counters_watch_command = {
     .examples = {{"", "while a job runs on this node"}, {"--once", "one look, for a terminal or a script"}},
     .run = ni_counters_watch_run};
 
-/* Anew, where a driver was loaded anew as well. */
+/* Opens everything, also after a driver was loaded anew. */
 static int open_all(struct watch *w) {
   int e = ni_sampling_open(&w->now, &w->o);
   if (e < 0)
@@ -63,8 +63,8 @@ static int open_all(struct watch *w) {
   return w->before ? 0 : -ENOMEM;
 }
 
-/* Codes for the terminal take no columns, which stdout counts (terminal.h): past it. */
-static void steer(const char *codes) {
+/* Writes codes for the terminal past stdout, which counts columns (terminal.h): they take none. */
+static void write_codes(const char *codes) {
   (void)fflush(stdout);
   (void)!write(STDOUT_FILENO, codes, strlen(codes));
 }
@@ -79,15 +79,15 @@ static void show_screen(const struct watch *w, const struct ni_figures *f, size_
   /* Heads of two tables, the first line, and two lines in which a table may say what it has no room for. */
   size_t room = size.ws_row > 8 ? size.ws_row - 6u : 2, most = gpus && gpus < n ? room / 2 : room;
   /* Between the marks of a synchronised update, so that nothing flickers. */
-  steer("\033[?2026h\033[H\033[2J");
+  write_codes("\033[?2026h\033[H\033[2J");
   ni_say(stdout, "%s, %.3g s, %s counters   q ends\n",
          ni_second_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000000000), ' ', true, when), seconds,
          NI_COUNT(ni_collector_set(w->now.c)->n_counters));
   ni_figures_print(f, n, most, stdout);
-  steer("\033[?2026l");
+  write_codes("\033[?2026l");
 }
 
-static int show(struct watch *w) {
+static int print_interval(struct watch *w) {
   const struct ni_set *set = ni_collector_set(w->now.c);
   struct ni_pair p;
   size_t n = 0;
@@ -119,7 +119,7 @@ static int show(struct watch *w) {
 
 /* ---- the terminal ---- */
 
-static void enter(struct watch *w) {
+static void enter_screen(struct watch *w) {
   w->screen = !w->once && !w->json && isatty(STDOUT_FILENO);
   w->keys = w->screen && tcgetattr(STDIN_FILENO, &w->as_it_was) == 0;
   if (w->keys) {
@@ -128,31 +128,31 @@ static void enter(struct watch *w) {
     tcsetattr(STDIN_FILENO, TCSANOW, &t);
   }
   if (w->screen)
-    steer("\033[?1049h\033[?25l");
+    write_codes("\033[?1049h\033[?25l");
 }
 
-static void leave(const struct watch *w) {
+static void leave_screen(const struct watch *w) {
   if (w->screen)
-    steer("\033[?25h\033[?1049l");
+    write_codes("\033[?25h\033[?1049l");
   if (w->keys)
     tcsetattr(STDIN_FILENO, TCSANOW, &w->as_it_was);
 }
 
 /*
- * Ctrl-Z: the shell gets its terminal as it was. As the kernel does it, not where nobody could continue us.
+ * Ctrl-Z: restores the terminal for the shell. Like the kernel, does nothing where nobody could continue us.
  */
-static void stop(struct watch *w) {
+static void suspend(struct watch *w) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGTSTP);
-  leave(w);
+  leave_screen(w);
   (void)raise(SIGTSTP);
   sigprocmask(SIG_UNBLOCK, &set, NULL);
   sigprocmask(SIG_BLOCK, &set, NULL);
-  enter(w);
+  enter_screen(w);
 }
 
-/* Until then: true where the user, or a signal, wants an end. */
+/* Waits until then. true: the user, or a signal, wants an end. */
 static bool wait_until(struct watch *w, int signals, uint64_t at) {
   struct pollfd p[] = {{.fd = signals, .events = POLLIN},
                        {.fd = w->keys ? STDIN_FILENO : -1, .events = POLLIN}};
@@ -162,21 +162,23 @@ static bool wait_until(struct watch *w, int signals, uint64_t at) {
     if (p[0].revents && (read(signals, &came, sizeof came) != sizeof came || came.ssi_signo != SIGTSTP))
       return true;
     if (p[0].revents)
-      stop(w);
-    if (p[1].revents && (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q'))
-      return true;
+      suspend(w);
+    if (p[1].revents) {
+      if (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q')
+        return true;
+    }
   }
   return false;
 }
 
-static int watch(struct watch *w, int signals) {
+static int watch_counters(struct watch *w, int signals) {
   uint64_t next = ni_now_ns(CLOCK_MONOTONIC);
   for (;;) {
     struct ni_reading *other = w->now.at;
     w->now.at = w->before;
     w->before = other;
     ni_sampling_read(&w->now, 1);
-    int e = w->any ? show(w) : 0;
+    int e = w->any ? print_interval(w) : 0;
     if (e < 0 || (w->any && w->once))
       return e;
     w->any = true;
@@ -205,9 +207,9 @@ int ni_counters_watch_run(int argc, char **argv) {
              argv[0]);
       code = NI_EXIT_COULD_NOT_RUN;
     } else if (e == 0) {
-      enter(&w);
-      e = watch(&w, signals);
-      leave(&w);
+      enter_screen(&w);
+      e = watch_counters(&w, signals);
+      leave_screen(&w);
     }
     if (e < 0 && e != -EPIPE) {
       ni_say(stderr, "%s: %s\n", argv[0], strerror(-e));

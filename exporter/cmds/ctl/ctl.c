@@ -39,7 +39,7 @@ struct ctl {
   int dir_fd;
 };
 
-static int take_process(const struct ni_opt *o, void *into, const char *arg) {
+static int parse_process(const struct ni_opt *o, void *into, const char *arg) {
   if (!*arg || strchr(arg, '/') || !strstr(arg, "-pid"))
     return -EINVAL;
   ((struct ctl *)into)->process = arg;
@@ -47,7 +47,7 @@ static int take_process(const struct ni_opt *o, void *into, const char *arg) {
 }
 
 /* The directory, then the words of the command. */
-static int take_word(const struct ni_opt *o, void *into, const char *arg) {
+static int collect_command_word(const struct ni_opt *o, void *into, const char *arg) {
   struct ctl *c = into;
   size_t n = strlen(c->command);
   if (!c->dir)
@@ -59,7 +59,7 @@ static int take_word(const struct ni_opt *o, void *into, const char *arg) {
   return 0;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_ctl(void *into) {
   const struct ctl *c = into;
   if (!c->dir)
     return "which job? give the directory of its logs";
@@ -78,13 +78,13 @@ const struct ni_command ni_ctl_command = {
         "Changes what a running job records. DIR is the directory of its logs (NCCL_INSPECTOR_DUMP_DIR).",
     .opt =
         (const struct ni_opt[]){
-            {NULL, 0, NI_OPT_TAKE, "DIR COMMAND...", NULL, .take = take_word,
+            {NULL, 0, NI_OPT_TAKE, "DIR COMMAND...", NULL, .take = collect_command_word,
              .want = "a command of at most 200 bytes, no line feed and no #"},
             {"rank", 0, NI_OPT_NUMBER, "N",
              "Only the process of global rank N, as its launcher states it (RANK, SLURM_PROCID, ...)",
              NI_INTO(struct ctl, rank), .want = "a global rank", .max = INT64_MAX},
             {"process", 0, NI_OPT_TAKE, "HOST-pidN",
-             "Only this process: for jobs whose launcher states no rank", .take = take_process,
+             "Only this process: for jobs whose launcher states no rank", .take = parse_process,
              .want = "HOST-pidNUMBER, as the names of its log files begin"},
             {0}},
     .more =
@@ -105,10 +105,10 @@ const struct ni_command ni_ctl_command = {
                  {"logs/ mark step-1000", "a mark in the timeline"},
                  {"logs/ tag 7 layer.3", "what calls with the tag 7 are called"}},
     .files = {{"nccl-inspector.control", "in DIR: what was asked for; the processes read it"}},
-    .refuse = refuse,
+    .refuse = refuse_ctl,
     .run = ni_ctl_run};
 
-static int begins(const char *text, const char *word) {
+static int begins_with(const char *text, const char *word) {
   size_t n = strlen(word);
   return strncmp(text, word, n) == 0 && (text[n] == ' ' || text[n] == 0);
 }
@@ -116,23 +116,25 @@ static int begins(const char *text, const char *word) {
 enum { CLASS_MARK = 5, CLASS_TAG };
 
 /*
- * Lines that take each other's place have the same number; 0: no such command. Marks stay beside each other,
- * and tags of other numbers.
+ * Finds the class of a command: commands that replace each other have the same number; 0: no such command.
+ * Marks stay side by side, and so do tags of other numbers.
  */
-static int class_of(const char *command) {
+static int find_command_class(const char *command) {
   static const struct {
     const char *word;
     int class;
   } words[] = {{"preset", 1}, {"events", 1},        {"verbose", 2},    {"sample", 3},
                {"flush", 4},  {"mark", CLASS_MARK}, {"tag", CLASS_TAG}};
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (begins(command, words[i].word))
+    if (begins_with(command, words[i].word))
       return words[i].class;
   return 0;
 }
 
-static int kind_known(const char *name, size_t n) {
-  if ((n == 3 && !memcmp(name, "all", n)) || (n == 4 && !memcmp(name, "none", n)))
+static int is_known_kind(const char *name, size_t n) {
+  if (n == 3 && !memcmp(name, "all", n))
+    return 1;
+  if (n == 4 && !memcmp(name, "none", n))
     return 1;
   for (int i = 0; i < NI_PRESET_COUNT; i++)
     if (strlen(ni_presets[i].name) == n && !memcmp(ni_presets[i].name, name, n))
@@ -143,17 +145,17 @@ static int kind_known(const char *name, size_t n) {
   return 0;
 }
 
-static int kinds_known(const char *list) {
+static int are_known_kinds(const char *list) {
   for (const char *s = list; *s;) {
     size_t n = strcspn(s, ", \t"), minus = *s == '-';
-    if (n && !kind_known(s + minus, n - minus))
+    if (n && !is_known_kind(s + minus, n - minus))
       return 0;
     s += n + (s[n] != 0);
   }
   return list[strspn(list, ", \t")] != 0;
 }
 
-static int sample_known(const char *text) {
+static int is_known_sample(const char *text) {
   char *end;
   errno = 0;
   unsigned long long n =
@@ -162,21 +164,23 @@ static int sample_known(const char *text) {
 }
 
 /* The number behind "tag "; 0: none. *rest: behind it. */
-static uint64_t tag_number(const char *command, const char **rest) {
+static uint64_t parse_tag_number(const char *command, const char **rest) {
   const char *p = command + strcspn(command, " \t");
   char *end;
   p += strspn(p, " \t");
   errno = 0;
   const unsigned long long n = *p >= '0' && *p <= '9' ? strtoull(p, &end, 10) : 0;
-  if (!n || errno || n > NI_TAG_MAX || (*end && *end != ' ' && *end != '\t'))
+  if (!n || errno || n > NI_TAG_MAX)
+    return 0;
+  if (*end && *end != ' ' && *end != '\t')
     return 0;
   *rest = end + strspn(end, " \t");
   return n;
 }
 
-static int tag_known(const char *command) {
+static int is_known_tag(const char *command) {
   const char *name;
-  if (!tag_number(command, &name) || !*name || strlen(name) > NI_TAG_NAME_MAX)
+  if (!parse_tag_number(command, &name) || !*name || strlen(name) > NI_TAG_NAME_MAX)
     return 0;
   for (; *name; name++)
     if ((unsigned char)*name < 0x20 || *name == 0x7f)
@@ -184,42 +188,42 @@ static int tag_known(const char *command) {
   return 1;
 }
 
-/* Does the new command take the place of the old one? */
+/* Does the new command replace the old one? */
 static int supersedes(const char *new, const char *old) {
-  const int class = class_of(new);
+  const int class = find_command_class(new);
   const char *rest;
-  if (class != class_of(old) || class == CLASS_MARK)
+  if (class != find_command_class(old) || class == CLASS_MARK)
     return 0;
-  return class != CLASS_TAG || tag_number(new, &rest) == tag_number(old, &rest);
+  return class != CLASS_TAG || parse_tag_number(new, &rest) == parse_tag_number(old, &rest);
 }
 
-/* What a rank would refuse (plugin/settings/control_parse.c), said to the one who can mend it. */
-static const char *refused(const char *command) {
-  if (!class_of(command))
+/* Finds what a rank would refuse (plugin/settings/control_parse.c), so that the user can mend it. */
+static const char *find_refusal(const char *command) {
+  if (!find_command_class(command))
     return "preset NAME, events LIST, verbose on|off, sample 1/N, flush, mark NAME, tag NUMBER NAME or show "
            "expected";
   const char *rest = strchr(command, ' ');
-  if (begins(command, "preset")) {
+  if (begins_with(command, "preset")) {
     for (int i = 0; rest && i < NI_PRESET_COUNT; i++)
       if (strcmp(rest + 1, ni_presets[i].name) == 0)
         return NULL;
     return "preset light, standard, deep or trace expected";
   }
-  if (begins(command, "verbose"))
+  if (begins_with(command, "verbose"))
     return rest && (!strcmp(rest, " on") || !strcmp(rest, " off")) ? NULL : "verbose on or off expected";
-  if (begins(command, "sample"))
-    return rest && sample_known(rest + 1) ? NULL : "sample 1/N with N from 1 to 1000000 expected";
-  if (begins(command, "tag"))
-    return tag_known(command)
+  if (begins_with(command, "sample"))
+    return rest && is_known_sample(rest + 1) ? NULL : "sample 1/N with N from 1 to 1000000 expected";
+  if (begins_with(command, "tag"))
+    return is_known_tag(command)
         ? NULL
         : "tag NUMBER NAME with a number from 1 to 9223372036854775807 and 1 to 64 bytes, no "
           "control character among them, expected";
-  if (begins(command, "mark"))
+  if (begins_with(command, "mark"))
     return rest && rest[1 + strspn(rest + 1, " \t")] && strlen(rest + 1) <= 64
         ? NULL
         : "mark NAME with 1 to 64 bytes expected";
-  if (begins(command, "events"))
-    return rest && kinds_known(rest + 1)
+  if (begins_with(command, "events"))
+    return rest && are_known_kinds(rest + 1)
         ? NULL
         : "events with names of kinds, presets, all, none or -name, and commas between them, "
           "expected (docs/events.md)";
@@ -227,11 +231,11 @@ static const char *refused(const char *command) {
 }
 
 /*
- * The lines of an earlier call, in text (terminated). 0, or -errno. A file that is not there is empty.
- * foreign: a rank of ours would not believe them (plugin/settings/control_file.c), so they must not become
- * ours by being written again.
+ * Reads the lines of an earlier call into text (terminated). 0, or -errno. A file that does not exist is
+ * empty. foreign: a rank of ours would not believe them (plugin/settings/control_file.c), so they must not
+ * become ours by being written again.
  */
-static int read_old(const struct ctl *c, char *text, size_t cap, bool *foreign) {
+static int read_old_lines(const struct ctl *c, char *text, size_t cap, bool *foreign) {
   struct stat st;
   *text = 0;
   *foreign = false;
@@ -249,10 +253,10 @@ static int read_old(const struct ctl *c, char *text, size_t cap, bool *foreign) 
 }
 
 /*
- * The new text: old lines with a number that the new one does not supersede, then the new one. Its length.
- * gone: others.
+ * Composes the new text: old lines with a number that the new one does not replace, then the new one. Returns
+ * its length. gone: how many others there were.
  */
-static size_t put_together(const struct ctl *c, char *old, bool foreign, char *out, size_t cap,
+static size_t compose_text(const struct ctl *c, char *old, bool foreign, char *out, size_t cap,
                            unsigned *gone) {
   char *line[64], *save = NULL;
   unsigned n = 0, first = 0;
@@ -267,7 +271,7 @@ static size_t put_together(const struct ctl *c, char *old, bool foreign, char *o
     }
     if (at > newest && at < INT64_MAX)
       newest = at;
-    if (!class_of(end + 1) || supersedes(c->command, end + 1))
+    if (!find_command_class(end + 1) || supersedes(c->command, end + 1))
       continue;
     line[n++] = l;
   }
@@ -287,8 +291,8 @@ static int say_error(const char *who, const char *path, int e, const char *hint)
 }
 
 /*
- * The file is there. Who reads it? A folder above that of the logs, a wrong one and a job that has ended have
- * nobody.
+ * Says who reads the file, which is there. In a folder above that of the logs, in a wrong one, and after the
+ * end of a job nobody does.
  */
 static int say_listeners(const struct ctl *c, const char *who) {
   struct ni_ctl_whose whose = {c->rank, c->process};
@@ -318,16 +322,16 @@ static int say_listeners(const struct ctl *c, const char *who) {
   return NI_EXIT_INCOMPLETE;
 }
 
-/* The temporary file is ours: nobody else writes the control file meanwhile. */
-static int write_new(const struct ctl *c, const char *who, int fd) {
+/* Writes the control file by a temporary file of ours. Nobody else writes the control file meanwhile. */
+static int write_control_file(const struct ctl *c, const char *who, int fd) {
   char old[FILE_BYTES + 1], text[FILE_BYTES];
   unsigned gone;
   bool foreign;
-  int e = read_old(c, old, sizeof old, &foreign);
+  int e = read_old_lines(c, old, sizeof old, &foreign);
   if (e < 0)
     return say_error(who, c->path, -e,
                      e == -EPERM ? "it belongs to another user: remove it, or be that user" : "remove it");
-  size_t n = put_together(c, old, foreign, text, sizeof text, &gone);
+  size_t n = compose_text(c, old, foreign, text, sizeof text, &gone);
   if (write(fd, text, n) != (ssize_t)n || fchmod(fd, 0644) || fsync(fd))
     return say_error(who, c->temp, errno, "");
   if (renameat(c->dir_fd, c->temp + c->base, c->dir_fd, c->path + c->base))
@@ -346,7 +350,7 @@ int ni_ctl_run(int argc, char **argv) {
     return code;
   if (strcmp(c.command, "show") == 0)
     return ni_ctl_show(argv[0], c.dir) < 0 ? NI_EXIT_COULD_NOT_RUN : NI_EXIT_FINE;
-  const char *why = refused(c.command);
+  const char *why = find_refusal(c.command);
   if (why) {
     ni_say(stderr, "%s: \"%s\": %s\n", argv[0], c.command, why);
     return NI_EXIT_USAGE;
@@ -372,7 +376,7 @@ int ni_ctl_run(int argc, char **argv) {
   }
   if (fd < 0)
     return say_error(argv[0], c.temp, EEXIST, "another call is at it, or was killed: then remove this file");
-  code = write_new(&c, argv[0], fd);
+  code = write_control_file(&c, argv[0], fd);
   close(fd);
   if (code != NI_EXIT_FINE)
     (void)unlinkat(c.dir_fd, c.temp + c.base, 0);

@@ -15,18 +15,18 @@
 #include "exporter/input/scan.h"
 
 /* A log of many parts, and what is written beside it, belongs to one process: their names begin alike. */
-struct process {
+struct listener_process {
   bool asked_for, over;
   char *box; /* path of its black box; NULL: not stated */
   uint32_t owner;
   int64_t pid;
 };
 
-struct look {
+struct listener_look {
   const struct ni_ctl_whose *whose;
   struct ni_scan *scan;
-  struct process now; /* whose files are read */
-  size_t lines;       /* of the end of one */
+  struct listener_process now; /* whose files are read */
+  size_t lines;                /* of the end of one */
 };
 
 struct names {
@@ -35,9 +35,10 @@ struct names {
 };
 
 /* Length of HOST-pidN-START in the name of a log; 0: it is none of ours. */
-static size_t process_length(const char *name) {
+static size_t measure_process_name(const char *name) {
   const char *pid = strstr(name, "-pid");
-  if (!pid || *name == '.' || !(strstr(pid, ".jsonl") || strstr(pid, ".log")))
+  const bool is_log = pid && (strstr(pid, ".jsonl") || strstr(pid, ".log"));
+  if (!is_log || *name == '.')
     return 0;
   const char *at = pid + 4;
   at += strspn(at, "0123456789");
@@ -48,12 +49,15 @@ static size_t process_length(const char *name) {
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Of the logs in the folder itself, sorted. A folder that cannot be read has none. 0 or -ENOMEM. */
-static int find_names(const char *dir, struct names *x) {
+/*
+ * Lists the names of the logs in the folder itself, sorted. A folder that cannot be read has none. 0 or
+ * -ENOMEM.
+ */
+static int list_log_names(const char *dir, struct names *x) {
   DIR *d = opendir(dir);
   int e = 0;
   for (struct dirent *entry; d && e == 0 && (entry = readdir(d));) {
-    if (!process_length(entry->d_name))
+    if (!measure_process_name(entry->d_name))
       continue;
     char *copy = ni_array_room(x->item, x->n, x->cap) ? strdup(entry->d_name) : NULL;
     if (copy)
@@ -68,22 +72,22 @@ static int find_names(const char *dir, struct names *x) {
   return e;
 }
 
-/* The first lines: whose log it is, and where its black box lies. 1 ends the scan. */
-static int take_head(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct look *k = arg;
+/* Reads the first lines: whose log it is, and where its black box lies. 1 ends the scan. */
+static int read_head_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct listener_look *k = arg;
   (void)line_no;
   if (l->kind != NI_LINE_PROCESS)
     return 0;
   k->now.asked_for |= k->whose->rank >= 0 && l->process.rank == k->whose->rank;
   k->now.pid = l->meta.pid;
-  if (l->process.blackbox && *l->process.blackbox && !k->now.box &&
-      !(k->now.box = strdup(l->process.blackbox)))
+  const bool has_box = l->process.blackbox && *l->process.blackbox;
+  if (has_box && !k->now.box && !(k->now.box = strdup(l->process.blackbox)))
     return -ENOMEM;
   return -ECANCELED;
 }
 
-static int take_end(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct look *k = arg;
+static int read_end_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct listener_look *k = arg;
   (void)line_no;
   k->lines++;
   k->now.over = l->kind == NI_LINE_DUMP_STATS && l->stats.final && l->ident.comm_hash == 0;
@@ -91,10 +95,10 @@ static int take_end(void *arg, struct ni_line *l, uint64_t line_no) {
 }
 
 /*
- * Where in the last n bytes of a file something begins that can be read by itself: a gzip member, a line; the
- * end: nowhere.
+ * Finds where in the last n bytes of a file something begins that can be read by itself: a gzip member, or a
+ * line. The end of the file: nowhere.
  */
-static uint64_t entry_of(int fd, uint64_t bytes, size_t n, char *buffer) {
+static uint64_t find_entry(int fd, uint64_t bytes, size_t n, char *buffer) {
   uint64_t from = bytes - n;
   ssize_t got = pread(fd, buffer, n, (off_t)from);
   unsigned char magic[NI_GZIP_HEADER_BYTES];
@@ -113,8 +117,8 @@ static uint64_t entry_of(int fd, uint64_t bytes, size_t n, char *buffer) {
   return bytes;
 }
 
-/* What the end of the file says, from as little of it as holds a line. */
-static int read_end(struct look *k, const char *path) {
+/* Reads what the end of the file says, from as little of it as holds a line. */
+static int read_end(struct listener_look *k, const char *path) {
   static const size_t windows[] = {16u << 10, 256u << 10, 4u << 20};
   struct stat st;
   struct ni_scan_end end;
@@ -122,13 +126,15 @@ static int read_end(struct look *k, const char *path) {
   char *buffer = fd >= 0 ? malloc(windows[2]) : NULL;
   bool fine = buffer && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
   k->lines = 0;
-  for (size_t i = 0; fine && e == 0 && k->lines == 0 && i < sizeof windows / sizeof *windows; i++) {
+  for (size_t i = 0; fine && i < sizeof windows / sizeof *windows; i++) {
+    if (e != 0 || k->lines != 0)
+      break;
     uint64_t bytes = (uint64_t)st.st_size;
     size_t n = bytes < windows[i] ? (size_t)bytes : windows[i];
-    struct ni_range part = {.from = entry_of(fd, bytes, n, buffer), .to = bytes};
+    struct ni_range part = {.from = find_entry(fd, bytes, n, buffer), .to = bytes};
     if (part.from == bytes)
       continue;
-    e = ni_scan_file(k->scan, path, &part, &(struct ni_scan_to){.arg = k, .take = take_end}, &end);
+    e = ni_scan_file(k->scan, path, &part, &(struct ni_scan_to){.arg = k, .take = read_end_line}, &end);
   }
   free(buffer);
   if (fd >= 0)
@@ -136,7 +142,7 @@ static int read_end(struct look *k, const char *path) {
   return e;
 }
 
-static int read_file(struct look *k, const char *dir, const char *name) {
+static int read_listener_log(struct listener_look *k, const char *dir, const char *name) {
   char path[4096 + 256];
   struct stat st;
   struct ni_scan_end end;
@@ -144,8 +150,8 @@ static int read_file(struct look *k, const char *dir, const char *name) {
   if (!fits || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
     return 0; /* a pipe would make us wait */
   k->now.owner = st.st_uid;
-  int e = ni_scan_file(k->scan, path, NULL, &(struct ni_scan_to){.arg = k, .take = take_head, .head = true},
-                       &end);
+  int e = ni_scan_file(k->scan, path, NULL,
+                       &(struct ni_scan_to){.arg = k, .take = read_head_line, .head = true}, &end);
   if (e == -ECANCELED)
     e = 0;
   bool was_over = k->now.over; /* in another part of the log */
@@ -156,10 +162,10 @@ static int read_file(struct look *k, const char *dir, const char *name) {
 }
 
 /*
- * What the kernel says of a process of this machine stands above its log: it may have begun anew after a last
- * line.
+ * Has the process ended? For a process of this machine the kernel counts more than its log, as it may have
+ * begun anew after a last line.
  */
-static bool has_ended(const struct process *p) {
+static bool has_ended(const struct listener_process *p) {
   struct ni_life_fact f = {0};
   if (p->box)
     f = ni_life_of_path(p->box, p->owner, p->pid);
@@ -167,22 +173,22 @@ static bool has_ended(const struct process *p) {
 }
 
 int ni_ctl_listeners(const char *dir, const struct ni_ctl_whose *whose, struct ni_ctl_listeners *out) {
-  struct look k = {.whose = whose};
+  struct listener_look k = {.whose = whose};
   struct names names = {0};
   *out = (struct ni_ctl_listeners){0};
-  int e = find_names(dir, &names);
+  int e = list_log_names(dir, &names);
   if (e == 0)
     e = ni_scan_new(&k.scan);
   for (size_t i = 0; e == 0 && !out->any && i < names.n;) {
     const char *first = names.item[i];
-    size_t n = process_length(first), asked = whose->process ? strlen(whose->process) : 0;
+    size_t n = measure_process_name(first), asked = whose->process ? strlen(whose->process) : 0;
     bool named = asked == 0 || (strncmp(first, whose->process, asked) == 0 && strchr("-.", first[asked]));
-    k.now = (struct process){.asked_for = named && whose->rank < 0};
-    for (;
-         e == 0 && i < names.n && process_length(names.item[i]) == n && strncmp(names.item[i], first, n) == 0;
+    k.now = (struct listener_process){.asked_for = named && whose->rank < 0};
+    for (; e == 0 && i < names.n && measure_process_name(names.item[i]) == n &&
+         strncmp(names.item[i], first, n) == 0;
          i++)
       if (named)
-        e = read_file(&k, dir, names.item[i]);
+        e = read_listener_log(&k, dir, names.item[i]);
     bool ended = has_ended(&k.now);
     out->processes++;
     out->ended += ended && k.now.asked_for;

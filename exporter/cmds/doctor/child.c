@@ -17,17 +17,17 @@
 
 enum { TEXT_MAX = 1 << 20 };
 
-static int ms_until(uint64_t ns) {
+static int ms_left(uint64_t ns) {
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
   return now < ns ? (int)((ns - now) / 1000000) : 0;
 }
 
 /* Reads until the other end is closed everywhere, or time is up. */
-static bool gather(int fd, uint64_t until, char *text) {
+static bool read_until_closed(int fd, uint64_t until, char *text) {
   size_t n = 0;
   for (;;) {
     struct pollfd p = {fd, POLLIN, 0};
-    int rc = poll(&p, 1, ms_until(until));
+    int rc = poll(&p, 1, ms_left(until));
     if (rc < 0 && errno == EINTR)
       continue;
     if (rc <= 0)
@@ -62,10 +62,10 @@ int ni_child_call(int (*fn)(void *arg, int fd), void *arg, unsigned seconds, cha
     close(pipe_fd[0]);
     return NI_CHILD_FAILED;
   }
-  bool ended = gather(pipe_fd[0], until, *text);
+  bool ended = read_until_closed(pipe_fd[0], until, *text);
   close(pipe_fd[0]);
   /* its descriptor is closed, it may still run */
-  ended = ended && ni_child_ended(pid, (unsigned)ms_until(until));
+  ended = ended && ni_child_ended(pid, (unsigned)ms_left(until));
   if (!ended) {
     kill(-pid, SIGKILL);
     kill(pid, SIGKILL);

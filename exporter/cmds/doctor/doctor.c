@@ -19,7 +19,7 @@
 #include "plugin_load.h"
 #include "trial.h"
 
-static void shared_memory(struct ni_doctor *d) {
+static void check_shared_memory(struct ni_doctor *d) {
   const char *dir = d->shm_dir ? d->shm_dir : NI_BOX_DIR;
   struct statvfs v;
   if (statvfs(dir, &v) < 0 || access(dir, W_OK | X_OK) < 0) {
@@ -41,7 +41,7 @@ static void shared_memory(struct ni_doctor *d) {
                   dir, free_mb / 1e3, size_mb / 1e3);
 }
 
-static void clocks(struct ni_doctor *d) {
+static void check_clocks(struct ni_doctor *d) {
   struct timex t;
   char source[64] = "unknown";
   memset(&t, 0, sizeof t);
@@ -71,7 +71,7 @@ static void clocks(struct ni_doctor *d) {
   }
 }
 
-static void limits(struct ni_doctor *d) {
+static void check_limits(struct ni_doctor *d) {
   struct rlimit r;
   if (getrlimit(RLIMIT_FSIZE, &r) == 0 && r.rlim_cur != RLIM_INFINITY)
     ni_doctor_add(d, "limits", r.rlim_cur < 1 << 20 ? NI_DOC_PROBLEM : NI_DOC_NOTE,
@@ -89,7 +89,7 @@ static void limits(struct ni_doctor *d) {
                   (unsigned long long)r.rlim_cur);
 }
 
-static void gpus(struct ni_doctor *d) {
+static void check_gpus(struct ni_doctor *d) {
   glob_t g;
   char line[256] = "";
   size_t n = glob("/dev/nvidia[0-9]*", 0, NULL, &g) == 0 ? g.gl_pathc : 0;
@@ -110,19 +110,19 @@ static void gpus(struct ni_doctor *d) {
                   "no NVIDIA GPU is visible here");
 }
 
-static void machine(struct ni_doctor *d) {
-  shared_memory(d);
-  clocks(d);
-  limits(d);
-  gpus(d);
+static void check_machine(struct ni_doctor *d) {
+  check_shared_memory(d);
+  check_clocks(d);
+  check_limits(d);
+  check_gpus(d);
 }
 
 /*
- * The environment: names that are nearly those of settings, and settings that work against each other. What
- * the plugin itself refuses (a bad value, a name of ours that does not exist) it says in the trial; here is
+ * The environment: names that are similar to those of settings, and settings that contradict each other. What
+ * the plugin itself refuses (a bad value, a name of ours that does not exist) it says in the trial. Here is
  * what it cannot see.
  */
-static const char *nearest(const struct ni_doctor *d, const char *name, size_t n, bool *exact) {
+static const char *find_nearest_name(const struct ni_doctor *d, const char *name, size_t n, bool *exact) {
   static const char *const others[] = {"NCCL_PROFILER_PLUGIN"};
   const char *best = NULL;
   unsigned least = 4;
@@ -141,19 +141,19 @@ static const char *nearest(const struct ni_doctor *d, const char *name, size_t n
 }
 
 /* NVIDIA's inspector has names that ours does not; this room knows what a name of ours begins with. */
-static bool like_ours(const char *e) {
+static bool looks_like_ours(const char *e) {
   return strncmp(e, "NCCL_INSPECTOR_", 15) == 0 || strncmp(e, "NCCL_INSPECT", 12) == 0 ||
       strncmp(e, "INSPECTOR_", 10) == 0 || strncmp(e, "NCCL_PROF", 9) == 0;
 }
 
-static void names(struct ni_doctor *d) {
+static void check_names(struct ni_doctor *d) {
   size_t wrong = 0;
   for (char **e = environ; e && *e; e++) {
     size_t n = strcspn(*e, "=");
     bool exact = false;
-    if (!like_ours(*e) || n >= 120)
+    if (!looks_like_ours(*e) || n >= 120)
       continue;
-    const char *best = nearest(d, *e, n, &exact);
+    const char *best = find_nearest_name(d, *e, n, &exact);
     if (exact)
       continue;
     char advice[256];
@@ -172,17 +172,17 @@ static void names(struct ni_doctor *d) {
     ni_doctor_add(d, "settings", NI_DOC_OK, NULL, "no misspelt name among NCCL_INSPECTOR_*, NCCL_PROFILE*");
 }
 
-static bool is(const char *name, const char *value) {
+static bool has_value(const char *name, const char *value) {
   const char *v = getenv(name);
   return v && strcmp(v, value) == 0;
 }
 
-static bool set(const char *name) {
+static bool is_set(const char *name) {
   const char *v = getenv(name);
   return v && *v;
 }
 
-static void conflicts(struct ni_doctor *d) {
+static void check_conflicts(struct ni_doctor *d) {
   const char *least = getenv("NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES");
   char *smaller = NULL;
   if (least &&
@@ -195,25 +195,25 @@ static void conflicts(struct ni_doctor *d) {
     enum ni_status status;
     const char *advice, *text;
   } all[] = {
-      {!set("NCCL_INSPECTOR_ENABLE"), NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
+      {!is_set("NCCL_INSPECTOR_ENABLE"), NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
        "NCCL_INSPECTOR_ENABLE is not set: the plugin is loaded and records nothing"},
-      {is("NCCL_INSPECTOR_ENABLE", "0"), NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
+      {has_value("NCCL_INSPECTOR_ENABLE", "0"), NI_DOC_PROBLEM, "export NCCL_INSPECTOR_ENABLE=1",
        "NCCL_INSPECTOR_ENABLE=0: nothing is recorded"},
-      {is("NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0"), NI_DOC_WARNING,
+      {has_value("NCCL_INSPECTOR_DUMP_CONTROL_LINES", "0"), NI_DOC_WARNING,
        "Leave NCCL_INSPECTOR_DUMP_CONTROL_LINES at 1.",
        "NCCL_INSPECTOR_DUMP_CONTROL_LINES=0: losses, clocks and the accounting are not in the log, so nobody "
        "can check it"},
-      {is("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1") ||
-           is("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0"),
+      {has_value("NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", "-1") ||
+           has_value("NCCL_INSPECTOR_DUMP_THREAD_ENABLE", "0"),
        NI_DOC_WARNING, "With an interval of 1000000 a killed job loses at most a second.",
        "records are written at teardown and exit only: a job that is killed leaves none"},
-      {is("NCCL_INSPECTOR_POOL_GROW", "0"), NI_DOC_WARNING,
+      {has_value("NCCL_INSPECTOR_POOL_GROW", "0"), NI_DOC_WARNING,
        "Leave NCCL_INSPECTOR_POOL_GROW at 1 for anything but sizing experiments.",
        "NCCL_INSPECTOR_POOL_GROW=0: operations that find the pool full are dropped (and counted)"},
-      {is("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1"), NI_DOC_NOTE, NULL,
+      {has_value("NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING", "1"), NI_DOC_NOTE, NULL,
        "NCCL_INSPECTOR_REQUIRE_KERNEL_TIMING=1: operations without a device time are left out (and counted)"},
       {smaller && *least && strcmp(least, "0") != 0, NI_DOC_NOTE, NULL, smaller},
-      {is("NCCL_INSPECTOR_ENABLE_P2P", "0"), NI_DOC_NOTE, NULL,
+      {has_value("NCCL_INSPECTOR_ENABLE_P2P", "0"), NI_DOC_NOTE, NULL,
        "NCCL_INSPECTOR_ENABLE_P2P=0: Send and Recv are left out (and counted)"}};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (all[i].there)
@@ -221,14 +221,14 @@ static void conflicts(struct ni_doctor *d) {
   free(smaller);
 }
 
-static void settings(struct ni_doctor *d) {
+static void check_settings(struct ni_doctor *d) {
   if (d->plugin_path && d->plugin_ours)
-    names(d);
-  conflicts(d);
+    check_names(d);
+  check_conflicts(d);
 }
 
 /* The last line of a text, without its line feed. */
-static const char *last_line(char *text) {
+static const char *find_last_line(char *text) {
   size_t n = strlen(text);
   while (n && text[n - 1] == '\n')
     text[--n] = 0;
@@ -241,7 +241,7 @@ static const char *last_line(char *text) {
  * nccl-sim is looked for beside this program (`make install` puts both in one folder, as the build does),
  * then in PATH.
  */
-static void simulate(struct ni_doctor *d) {
+static void simulate_job(struct ni_doctor *d) {
   char sim[4200], dir[4096], truth[4200], logs[4200], dump[4300], iterations[16], why[128];
   const char *tmp = getenv("TMPDIR");
   char *text = NULL;
@@ -273,17 +273,18 @@ static void simulate(struct ni_doctor *d) {
                   "nccl-sim was not found; no simulated run");
   } else if (rc != 0) {
     ni_doctor_add(d, "simulation", NI_DOC_PROBLEM, "Please report this, with the environment.",
-                  "the simulated run failed, %s: %s", ni_child_why(rc, why, sizeof why), last_line(text));
+                  "the simulated run failed, %s: %s", ni_child_why(rc, why, sizeof why),
+                  find_last_line(text));
   } else {
     free(text);
     rc = ni_child_exec(verify, NULL, 30, &text);
     if (rc == 0)
       ni_doctor_add(d, "simulation", NI_DOC_OK, NULL, "four simulated ranks, %u s: %s", d->sim_seconds,
-                    last_line(text));
+                    find_last_line(text));
     else
       ni_doctor_add(d, "simulation", NI_DOC_PROBLEM,
                     "Settings that leave operations out explain it; else please report this.",
-                    "the log of a simulated run does not agree with what happened: %s", last_line(text));
+                    "the log of a simulated run does not agree with what happened: %s", find_last_line(text));
   }
   free(text);
   text = NULL;
@@ -365,9 +366,9 @@ static void print_json(const struct ni_doctor *d, const size_t *count) {
 void ni_doctor_look(struct ni_doctor *d) {
   ni_doctor_plugin(d);
   ni_doctor_nccl(d);
-  settings(d);
+  check_settings(d);
   ni_doctor_trial(d);
-  machine(d);
+  check_machine(d);
 }
 
 void ni_doctor_free(struct ni_doctor *d) {
@@ -395,7 +396,7 @@ int ni_doctor_run(int argc, char **argv) {
     return NI_EXIT_FINE;
   }
   ni_doctor_look(&d);
-  simulate(&d);
+  simulate_job(&d);
   for (size_t i = 0; i < d.n; i++)
     count[d.finding[i].status]++;
   if (d.json)

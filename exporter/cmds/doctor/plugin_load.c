@@ -58,8 +58,8 @@ bool ni_plugin_beside_us(char *out, size_t cap) {
   return false;
 }
 
-/* In a child. "versions path\nname" on success, else the loader's reason. */
-static int load(void *arg, int fd) {
+/* Loads it, in a child. Writes "versions path\nname" on success, else the reason of the loader. */
+static int load_in_child(void *arg, int fd) {
   void *lib = dlopen(arg, RTLD_NOW | RTLD_LOCAL);
   struct link_map *map = NULL;
   unsigned versions = 0;
@@ -85,7 +85,7 @@ static int load(void *arg, int fd) {
 
 static bool try_load(struct ni_doctor *d, const char *name, char *why, size_t cap) {
   char *text = NULL, buf[128], *save = NULL;
-  int rc = ni_child_call(load, (void *)(uintptr_t)name, 20, &text);
+  int rc = ni_child_call(load_in_child, (void *)(uintptr_t)name, 20, &text);
   if (rc == 0) {
     char *first = strtok_r(text, "\n", &save), *whose = strtok_r(NULL, "\n", &save);
     d->versions = first ? (unsigned)strtoul(first, NULL, 10) : 0;
@@ -101,8 +101,8 @@ static bool try_load(struct ni_doctor *d, const char *name, char *why, size_t ca
   return rc == 0;
 }
 
-/* The file that a name without a folder led to is not the one beside this program. */
-static bool elsewhere(const struct ni_doctor *d, char *beside, size_t cap) {
+/* Did a name without a folder lead to another file than the one beside this program? */
+static bool is_loaded_elsewhere(const struct ni_doctor *d, char *beside, size_t cap) {
   char *real = d->plugin_path ? realpath(d->plugin_path, NULL) : NULL;
   bool other = ni_plugin_beside_us(beside, cap) && !(real && strcmp(real, beside) == 0);
   free(real);
@@ -110,13 +110,13 @@ static bool elsewhere(const struct ni_doctor *d, char *beside, size_t cap) {
 }
 
 /*
- * What was loaded. by_name: NCCL looks for it where the loader looks, so another file of that name may have
- * come first.
+ * Describes what was loaded. by_name: NCCL searches where the loader searches, so another file of that name
+ * may have come first.
  */
-static void describe(struct ni_doctor *d, bool by_name) {
+static void describe_loaded(struct ni_doctor *d, bool by_name) {
   char list[64] = "", beside[4200], whose[160],
        advice[4600] = "NCCL_PROFILER_PLUGIN=<the path of libnccl-profiler-inspector.so>";
-  bool other = elsewhere(d, beside, sizeof beside);
+  bool other = is_loaded_elsewhere(d, beside, sizeof beside);
   if (other)
     snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", beside);
   if (by_name)
@@ -143,7 +143,7 @@ static void describe(struct ni_doctor *d, bool by_name) {
     ni_doctor_add(d, "plugin", NI_DOC_NOTE, NULL, "that is not the one beside this program, %s", beside);
 }
 
-/* Why a file that is there does not load, in words that help. */
+/* Advice on why an existing file does not load. */
 static const char *advice_for(const char *why) {
   if (strstr(why, "GLIBC_"))
     return "This system's C library is older than the plugin's: build it here, or take a build for glibc "
@@ -160,7 +160,7 @@ static const char *advice_for(const char *why) {
   return "Set NCCL_PROFILER_PLUGIN to the path of libnccl-profiler-inspector.so.";
 }
 
-static void by_rules(struct ni_doctor *d, const char *value, const char *where) {
+static void find_by_rules(struct ni_doctor *d, const char *value, const char *where) {
   char why[1024] = "", second[320];
   size_t n = strlen(value);
   bool path = strchr(value, '/') != NULL,
@@ -186,12 +186,15 @@ static void by_rules(struct ni_doctor *d, const char *value, const char *where) 
     ni_doctor_add(d, "plugin", NI_DOC_WARNING, "Use an absolute path.",
                   "%s=%s depends on each rank's working directory", where, value);
   snprintf(second, sizeof second, "libnccl-profiler-%.260s.so", value);
-  if (try_load(d, value, why, sizeof why) || (!path && !so && try_load(d, second, why, sizeof why))) {
-    describe(d, !path);
+  const bool has_two_names = !path && !so;
+  if (try_load(d, value, why, sizeof why) || (has_two_names && try_load(d, second, why, sizeof why))) {
+    describe_loaded(d, !path);
     return;
   }
   ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice_for(why), "%s does not load: %s", value, why);
 }
+
+static bool is_name_char(char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
 /* The names of settings that this very plugin knows: they stand in its file as text. */
 static void read_names(struct ni_doctor *d) {
@@ -210,12 +213,12 @@ static void read_names(struct ni_doctor *d) {
     if (memcmp(p, "NCCL_", 5) != 0 || (p > m && p[-1] != 0))
       continue;
     size_t n = 5;
-    while (p + n < m + st.st_size &&
-           ((p[n] >= 'A' && p[n] <= 'Z') || (p[n] >= '0' && p[n] <= '9') || p[n] == '_'))
+    while (p + n < m + st.st_size && is_name_char(p[n]))
       n++;
     bool setting = strncmp(p, "NCCL_INSPECTOR_", 15) == 0 || strncmp(p, "NCCL_PROFILE_", 13) == 0;
     setting &= p[n - 1] != '_'; /* with which names begin */
-    if (setting && n > 14 && p + n < m + st.st_size && p[n] == 0) {
+    const bool is_ended = p + n < m + st.st_size && p[n] == 0;
+    if (setting && n > 14 && is_ended) {
       if (!ni_array_room(d->known, d->n_known, d->cap_known))
         break;
       d->known[d->n_known++] = strndup(p, n);
@@ -229,21 +232,21 @@ void ni_doctor_plugin(struct ni_doctor *d) {
   const char *value = d->plugin ? d->plugin : getenv("NCCL_PROFILER_PLUGIN");
   char beside[4200], why[1024];
   if (value && *value) {
-    by_rules(d, value, d->plugin ? "--plugin" : "NCCL_PROFILER_PLUGIN");
+    find_by_rules(d, value, d->plugin ? "--plugin" : "NCCL_PROFILER_PLUGIN");
   } else if (try_load(d, "libnccl-profiler.so", why, sizeof why)) {
     ni_doctor_add(d, "plugin", NI_DOC_NOTE, NULL,
                   "NCCL_PROFILER_PLUGIN is not set; NCCL then looks for libnccl-profiler.so");
-    describe(d, true);
+    describe_loaded(d, true);
   } else if (ni_plugin_beside_us(beside, sizeof beside)) {
     char advice[4400], same[4200];
-    bool by_name =
-        try_load(d, file_name, why, sizeof why) && d->plugin_ours && !elsewhere(d, same, sizeof same);
+    bool by_name = try_load(d, file_name, why, sizeof why) && d->plugin_ours &&
+        !is_loaded_elsewhere(d, same, sizeof same);
     snprintf(advice, sizeof advice, "export NCCL_PROFILER_PLUGIN=%s", by_name ? "inspector" : beside);
     ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice,
                   "NCCL_PROFILER_PLUGIN is not set: NCCL loads no profiler. The checks below use the one "
                   "beside this program");
     if (try_load(d, beside, why, sizeof why))
-      describe(d, false);
+      describe_loaded(d, false);
     else
       ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, advice_for(why), "%s does not load: %s", beside, why);
   } else {
@@ -257,12 +260,12 @@ void ni_doctor_plugin(struct ni_doctor *d) {
 
 enum { MAX_FOUND = 16 };
 
-struct found {
+struct found_libraries {
   char *path[MAX_FOUND];
   size_t n;
 };
 
-static void take(struct found *f, const char *path) {
+static void add_path(struct found_libraries *f, const char *path) {
   char *real = realpath(path, NULL);
   if (!real)
     return;
@@ -277,40 +280,40 @@ static void take(struct found *f, const char *path) {
     free(real);
 }
 
-static void take_pattern(struct found *f, const char *pattern) {
+static void add_matches(struct found_libraries *f, const char *pattern) {
   glob_t g;
   if (glob(pattern, 0, NULL, &g) == 0)
     for (size_t i = 0; i < g.gl_pathc; i++)
-      take(f, g.gl_pathv[i]);
+      add_path(f, g.gl_pathv[i]);
   globfree(&g);
 }
 
-static void take_name(struct found *f, const char *folder, const char *below, const char *name) {
+static void add_name(struct found_libraries *f, const char *folder, const char *below, const char *name) {
   char path[4096];
   if (!folder || !*folder)
     return;
   snprintf(path, sizeof path, "%s%s/%s", folder, below, name);
-  take(f, path);
+  add_path(f, path);
 }
 
-static void take_under(struct found *f, const char *folder, const char *below) {
-  take_name(f, folder, below, "libnccl.so.2");
+static void add_folder(struct found_libraries *f, const char *folder, const char *below) {
+  add_name(f, folder, below, "libnccl.so.2");
 }
 
-/* The packages' folders of the Python in PATH; it is asked, since only it knows them. */
-static void take_wheels(struct found *f) {
+/* Adds the folders of packages of the Python in PATH. Python is asked, since only it knows them. */
+static void add_wheels(struct found_libraries *f) {
   char *const argv[] = {"python3", "-c", "import sys\nfor p in sys.path: print(p)", NULL};
   char *text = NULL, *save = NULL, path[4096];
   if (ni_child_exec(argv, NULL, 5, &text) == 0)
     for (char *p = strtok_r(text, "\n", &save); p; p = strtok_r(NULL, "\n", &save)) {
       snprintf(path, sizeof path, "%s/nvidia/nccl/lib/libnccl.so.2", p);
-      take(f, path);
+      add_path(f, path);
     }
   free(text);
 }
 
-/* In a child: the loader's own choice, then the release. */
-static int ask(void *arg, int fd) {
+/* In a child: asks the loader for its own choice, then for the release. */
+static int ask_loader_in_child(void *arg, int fd) {
   void *lib = dlopen(arg, RTLD_NOW | RTLD_LOCAL);
   struct link_map *map;
   int v = 0, (*get)(int *) = NULL;
@@ -327,37 +330,38 @@ static int ask(void *arg, int fd) {
   return 0;
 }
 
-static void take_loader(struct found *f) {
+static void add_loader_choice(struct found_libraries *f) {
   char *text = NULL;
-  if (ni_child_call(ask, (void *)(uintptr_t)"libnccl.so.2", 20, &text) == 0 && strchr(text, ' '))
-    take(f, strchr(text, ' ') + 1);
+  if (ni_child_call(ask_loader_in_child, (void *)(uintptr_t)"libnccl.so.2", 20, &text) == 0 &&
+      strchr(text, ' '))
+    add_path(f, strchr(text, ' ') + 1);
   free(text);
 }
 
-static void find(struct ni_doctor *d, struct found *f) {
+static void find_libraries(struct ni_doctor *d, struct found_libraries *f) {
   const char *home = getenv("NCCL_HOME"), *cuda = getenv("CUDA_HOME"), *path = getenv("LD_LIBRARY_PATH");
   if (d->nccl) {
-    take(f, d->nccl);
+    add_path(f, d->nccl);
     return;
   }
-  take_under(f, home, "/lib");
-  take_under(f, home, "/lib64");
-  take_under(f, home, "/build/lib");
-  take_wheels(f);
+  add_folder(f, home, "/lib");
+  add_folder(f, home, "/lib64");
+  add_folder(f, home, "/build/lib");
+  add_wheels(f);
   char *list = path ? strdup(path) : NULL, *save = NULL;
   for (char *p = list ? strtok_r(list, ":", &save) : NULL; p; p = strtok_r(NULL, ":", &save))
-    take_under(f, p, "");
+    add_folder(f, p, "");
   free(list);
-  take_under(f, cuda, "/lib64");
-  take_loader(f);
-  take_pattern(f, "/usr/local/cuda*/lib64/libnccl.so.2");
-  take_pattern(f, "/usr/local/nccl*/lib/libnccl.so.2");
-  take_pattern(f, "/usr/lib/*-linux-gnu/libnccl.so.2");
-  take_pattern(f, "/usr/lib64/libnccl.so.2");
+  add_folder(f, cuda, "/lib64");
+  add_loader_choice(f);
+  add_matches(f, "/usr/local/cuda*/lib64/libnccl.so.2");
+  add_matches(f, "/usr/local/nccl*/lib/libnccl.so.2");
+  add_matches(f, "/usr/lib/*-linux-gnu/libnccl.so.2");
+  add_matches(f, "/usr/lib64/libnccl.so.2");
 }
 
-/* The newest interface that both have (docs/nccl-callbacks.md, 1.1), 0: none. */
-static int interface_of(int release, unsigned versions) {
+/* The newest interface that both have (docs/nccl-callbacks.md, 1.1); 0: none. */
+static int choose_interface(int release, unsigned versions) {
   static const int since[] = {22300, 22400, 22600, 22700, 22800, 22900, 23100}; /* v1, v2, ... */
   int newest = 0;
   while (newest < (int)(sizeof since / sizeof *since) && release >= since[newest])
@@ -367,8 +371,8 @@ static int interface_of(int release, unsigned versions) {
   return newest;
 }
 
-/* What a release does to records, and what helps. use: the interface, 0: not known. */
-static void tell_of_release(struct ni_doctor *d, int v, int use) {
+/* Reports what a release does to records, and what helps. use: the interface, 0: not known. */
+static void report_release(struct ni_doctor *d, int v, int use) {
   const char *route = getenv("NCCL_ALLGATHERV_ENABLE"), *events = getenv("NCCL_INSPECTOR_EVENTS");
   bool routed = v >= 22900 && (!route || strcmp(route, "0") != 0);
   if (routed)
@@ -383,16 +387,17 @@ static void tell_of_release(struct ni_doctor *d, int v, int use) {
                   "from 2.31 on each ncclBroadcast lets NCCL hand out device times of earlier work for all "
                   "that follows on its "
                   "communicator; such times are not used");
-  if (v >= 23100 && v < 23200 && !(events && strcmp(events, "light") == 0))
+  const bool is_light = events && strcmp(events, "light") == 0;
+  if (v >= 23100 && v < 23200 && !is_light)
     ni_doctor_add(d, "nccl", NI_DOC_NOTE, "A later release, or NCCL_INSPECTOR_EVENTS=light, avoids it.",
                   "NCCL 2.31 itself pays for KernelCh events, whoever asks for them: 4 to 13 %% at 128 KB to "
                   "4 MB on 8 A100 "
                   "(NVIDIA/nccl issue 2355)");
 }
 
-static void tell(struct ni_doctor *d, const char *path, bool first) {
+static void report_library(struct ni_doctor *d, const char *path, bool first) {
   char *text = NULL, why[128];
-  int rc = ni_child_call(ask, (void *)(uintptr_t)path, 20, &text), v = text ? atoi(text) : 0;
+  int rc = ni_child_call(ask_loader_in_child, (void *)(uintptr_t)path, 20, &text), v = text ? atoi(text) : 0;
   if (rc != 0 || v <= 0) {
     const char *said = text && strchr(text, ' ') ? strchr(text, ' ') + 1 : ni_child_why(rc, why, sizeof why);
     ni_doctor_add(d, "nccl", first ? NI_DOC_WARNING : NI_DOC_NOTE,
@@ -402,7 +407,7 @@ static void tell(struct ni_doctor *d, const char *path, bool first) {
     return;
   }
   free(text);
-  int use = interface_of(v, d->versions);
+  int use = choose_interface(v, d->versions);
   char release[40];
   ni_release_text(v, release);
   if (first)
@@ -429,22 +434,25 @@ static void tell(struct ni_doctor *d, const char *path, bool first) {
   }
   ni_doctor_add(d, "nccl", first ? status : NI_DOC_NOTE, advice, "%s is release %s%s", path, release, says);
   if (first)
-    tell_of_release(d, v, use);
+    report_release(d, v, use);
 }
 
-/* AMD's library raises the same events, with differences; only where it is there anything is said. */
-static void tell_of_rccl(struct ni_doctor *d) {
+/*
+ * Reports on AMD's library, which raises the same events with differences. Nothing is said if it is not
+ * there.
+ */
+static void report_rccl(struct ni_doctor *d) {
   const char *plugin = d->plugin ? d->plugin : getenv("NCCL_PROFILER_PLUGIN"),
              *path = getenv("LD_LIBRARY_PATH");
-  struct found f = {.n = 0};
+  struct found_libraries f = {.n = 0};
   if (d->nccl && strstr(d->nccl, "librccl"))
-    take(&f, d->nccl);
-  take_name(&f, getenv("ROCM_PATH"), "/lib", "librccl.so.1");
+    add_path(&f, d->nccl);
+  add_name(&f, getenv("ROCM_PATH"), "/lib", "librccl.so.1");
   char *list = path ? strdup(path) : NULL, *save = NULL;
   for (char *p = list ? strtok_r(list, ":", &save) : NULL; p; p = strtok_r(NULL, ":", &save))
-    take_name(&f, p, "", "librccl.so.1");
+    add_name(&f, p, "", "librccl.so.1");
   free(list);
-  take_pattern(&f, "/opt/rocm*/lib/librccl.so.1");
+  add_matches(&f, "/opt/rocm*/lib/librccl.so.1");
   if (f.n && (!plugin || plugin[0] != '/'))
     ni_doctor_add(d, "nccl", NI_DOC_WARNING, "Give NCCL_PROFILER_PLUGIN as an absolute path.",
                   "%s is RCCL: by a short name it looks for other files than NCCL, librccl-profiler-NAME.so "
@@ -459,8 +467,8 @@ static void tell_of_rccl(struct ni_doctor *d) {
 }
 
 void ni_doctor_nccl(struct ni_doctor *d) {
-  struct found f = {.n = 0};
-  find(d, &f);
+  struct found_libraries f = {.n = 0};
+  find_libraries(d, &f);
   if (d->find_nccl) {
     for (size_t i = 0; i < f.n; i++)
       ni_say(stdout, "%s\n", f.path[i]);
@@ -476,9 +484,9 @@ void ni_doctor_nccl(struct ni_doctor *d) {
   }
   for (size_t i = 0; i < f.n; i++) {
     if (!d->find_nccl)
-      tell(d, f.path[i], i == 0);
+      report_library(d, f.path[i], i == 0);
     free(f.path[i]);
   }
   if (!d->find_nccl)
-    tell_of_rccl(d);
+    report_rccl(d);
 }

@@ -23,8 +23,8 @@
 
 static int log_fd = -1; /* in the child only */
 
-static void log_line(enum ni_log_level level, unsigned long flags, const char *where, int line,
-                     const char *fmt, ...) {
+static void forward_log_line(enum ni_log_level level, unsigned long flags, const char *where, int line,
+                             const char *fmt, ...) {
   char text[2048];
   va_list ap;
   va_start(ap, fmt);
@@ -37,7 +37,7 @@ static void log_line(enum ni_log_level level, unsigned long flags, const char *w
 }
 
 /* Is the file mapped into this process? It got its name after it was mapped, so maps knows its inode only. */
-static bool mapped(ino_t ino) {
+static bool is_mapped(ino_t ino) {
   char line[4096 + 128];
   bool found = false;
   FILE *maps = fopen("/proc/self/maps", "r");
@@ -51,10 +51,10 @@ static bool mapped(ino_t ino) {
 }
 
 /*
- * Names the black box: a log that cannot be written leaves it behind, which is right in a job, but not for a
+ * Names the black box. A log that cannot be written leaves it behind, which is right in a job, but not for a
  * trial.
  */
-static void say_box(int fd) {
+static void write_box_name(int fd) {
   const char *dir = getenv("NCCL_INSPECTOR_BLACKBOX");
   char pattern[4096];
   glob_t g;
@@ -64,7 +64,7 @@ static void say_box(int fd) {
     return;
   for (size_t i = 0; i < g.gl_pathc; i++) {
     struct stat st;
-    if (stat(g.gl_pathv[i], &st) == 0 && mapped(st.st_ino))
+    if (stat(g.gl_pathv[i], &st) == 0 && is_mapped(st.st_ino))
       dprintf(fd, "B %s\n", g.gl_pathv[i]);
   }
   globfree(&g);
@@ -79,8 +79,8 @@ static int run_plugin(void *arg, int fd) {
     return 1;
   log_fd = fd;
   setenv("NCCL_INSPECTOR_ENABLE", "1", 1); /* that it is off is said elsewhere; here the rest is tried */
-  t->init(&ctx, &mask, "doctor", 0xd0c708, 1, 2, 0, log_line);
-  say_box(fd);
+  t->init(&ctx, &mask, "doctor", 0xd0c708, 1, 2, 0, forward_log_line);
+  write_box_name(fd);
   struct ni_prof_descr_v4 g = {.type = NI_EV_GROUP}, c = {.type = NI_EV_COLL};
   t->startEvent(ctx, &group, &g);
   c.parentObj = group;
@@ -98,7 +98,7 @@ static int run_plugin(void *arg, int fd) {
   return 0;
 }
 
-static const char *fs_name(long type) {
+static const char *name_filesystem(long type) {
   static const struct {
     unsigned long type;
     const char *name;
@@ -114,7 +114,7 @@ static const char *fs_name(long type) {
 }
 
 /* Cuts the path to its longest part that is a folder. */
-static void existing(char *path) {
+static void cut_to_existing(char *path) {
   struct stat st;
   while (stat(path, &st) < 0 || !S_ISDIR(st.st_mode)) {
     char *slash = strrchr(path, '/');
@@ -130,17 +130,17 @@ static void existing(char *path) {
   }
 }
 
-static void place(struct ni_doctor *d, const char *file) {
+static void report_place(struct ni_doctor *d, const char *file) {
   char dir[4096];
   struct statfs fs;
   snprintf(dir, sizeof dir, "%s", file);
-  existing(dir);
+  cut_to_existing(dir);
   if (statfs(dir, &fs) < 0) {
     ni_doctor_add(d, "directory", NI_DOC_WARNING, NULL, "%s: %s", dir, strerror(errno));
     return;
   }
   double free_mb = (double)fs.f_bavail * (double)fs.f_bsize / 1e6;
-  const char *name = fs_name((long)fs.f_type);
+  const char *name = name_filesystem((long)fs.f_type);
   bool memory = strcmp(name, "tmpfs") == 0, overlay = strcmp(name, "overlay") == 0;
   if (free_mb < 100 || (fs.f_files && fs.f_ffree < 100))
     ni_doctor_add(d, "directory", NI_DOC_PROBLEM,
@@ -158,7 +158,7 @@ static void place(struct ni_doctor *d, const char *file) {
 }
 
 /* Removes the file, then the folders above it that were not there before, up to `kept`, which was. */
-static void clean(const char *file, const char *kept) {
+static void remove_trial_files(const char *file, const char *kept) {
   char path[4096];
   snprintf(path, sizeof path, "%s", file);
   unlink(path);
@@ -170,7 +170,7 @@ static void clean(const char *file, const char *kept) {
 }
 
 /* The folder as the settings name it, without its tokens: where to look for what exists before the trial. */
-static void folder_before(char *out, size_t cap) {
+static void find_folder_before(char *out, size_t cap) {
   const char *dir = getenv("NCCL_INSPECTOR_DUMP_DIR");
   if (!dir || !*dir)
     dir = "nccl-inspector-";
@@ -185,7 +185,7 @@ static void folder_before(char *out, size_t cap) {
     if (slash && slash > out)
       *slash = 0;
   }
-  existing(out);
+  cut_to_existing(out);
 }
 
 static const char after_prefix[] = "NCCL Inspector: ";
@@ -194,7 +194,7 @@ void ni_doctor_trial(struct ni_doctor *d) {
   char before[4096], *text = NULL, *save = NULL, why[128], written[4096] = "";
   if (!d->plugin_path || !d->plugin_ours)
     return;
-  folder_before(before, sizeof before);
+  find_folder_before(before, sizeof before);
   int rc = ni_child_call(run_plugin, d, 15, &text), refused = 0, mask = 0;
   for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
     const char *said =
@@ -231,10 +231,10 @@ void ni_doctor_trial(struct ni_doctor *d) {
   else if (mask == 0 && !refused)
     ni_doctor_add(d, "plugin", NI_DOC_PROBLEM, "See what it says above.", "the plugin switched itself off");
   if (*written) {
-    place(d, written);
+    report_place(d, written);
     ni_doctor_add(d, "directory", NI_DOC_OK, NULL, "a trial log was written there and removed again: %s",
                   written);
-    clean(written, before);
+    remove_trial_files(written, before);
   } else if (rc == 0 && !refused && mask) {
     ni_doctor_add(d, "directory", NI_DOC_PROBLEM,
                   "Set NCCL_INSPECTOR_DUMP_DIR to a folder that every rank can create and write.",

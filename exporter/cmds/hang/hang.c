@@ -55,10 +55,10 @@ static void add_owners(struct owners *o, const struct ni_files *f) {
 }
 
 /*
- * Is a box of this owner to be believed? If he is us, or of a named box if he owns a log beside it, or if
+ * Is a box of this owner trusted? It is if he is us, if the box was named and he owns a log beside it, or if
  * there are no logs.
  */
-static bool believe(const struct owners *of_logs, const struct ni_box_sources *s, uid_t owner) {
+static bool is_trusted(const struct owners *of_logs, const struct ni_box_sources *s, uid_t owner) {
   size_t k = 0;
   if (owner == geteuid())
     return true;
@@ -67,8 +67,11 @@ static bool believe(const struct owners *of_logs, const struct ni_box_sources *s
   return s->named && (k < of_logs->n || of_logs->n == 0);
 }
 
-/* Of what was found for several users: a hang before a job that is dead, then what could not be told. */
-static int worse(int a, int b) {
+/*
+ * Which of two results for different users counts more: a hang before a dead job, and that before what could
+ * not be told.
+ */
+static int worse_code(int a, int b) {
   static const int order[] = {NI_EXIT_FINDING, NI_EXIT_DEAD, NI_EXIT_INCOMPLETE, NI_EXIT_COULD_NOT_RUN};
   for (size_t i = 0; i < sizeof order / sizeof *order; i++)
     if (a == order[i] || b == order[i])
@@ -77,8 +80,8 @@ static int worse(int a, int b) {
 }
 
 /*
- * Those of dumps. A box of the machine, whoever it belongs to, is of another job where there are dumps and no
- * logs.
+ * Adds the owners of dumps. If there are dumps and no logs, a box of this machine belongs to another job,
+ * whoever owns it.
  */
 static void add_dump_owners(struct owners *o, const struct ni_inputs *in) {
   struct ni_files dumps = {.wanted = ni_hang_dump_name};
@@ -99,8 +102,8 @@ static void add_dump_owners(struct owners *o, const struct ni_inputs *in) {
  * Runs look(arg) for each user who owns logs or boxes of the command line, as that user; once, here, if we
  * are not root. Its exit code; of several users the one that says most. alone: several users are refused.
  */
-static int as_owners(const char *name, const struct ni_inputs *in, const char *box_dir, bool alone,
-                     int (*look)(void *arg), void *arg) {
+static int run_as_owners(const char *name, const struct ni_inputs *in, const char *box_dir, bool alone,
+                         int (*look)(void *arg), void *arg) {
   struct ni_box_sources s = {0};
   struct owners o = {0};
   char why[256];
@@ -137,7 +140,7 @@ static int as_owners(const char *name, const struct ni_inputs *in, const char *b
     int e = ni_as_owner(o.uid[i], alone ? 0 : NI_AS_USER_LOOK_SECONDS, -1, look, arg, why, sizeof why);
     if (e < 0)
       ni_say(stderr, "%s: %s\n", name, why);
-    code = worse(code, e < 0 ? NI_EXIT_COULD_NOT_RUN : e);
+    code = worse_code(code, e < 0 ? NI_EXIT_COULD_NOT_RUN : e);
   }
   return code;
 }
@@ -186,14 +189,16 @@ static void free_round(struct round *r) {
   ni_hang_model_free(&r->before);
 }
 
-/* What root looks at itself, without a bound, is its own alone: the other users' is their children's. */
+/*
+ * What root reads itself, without a limit, is only its own. Files of other users are read by their children.
+ */
 static bool is_anothers(const struct ni_file *f, void *arg) { return f->owner != geteuid(); }
 
-/* A box says whatever its maker wants. */
+/* A box may say whatever its maker wants. */
 static bool is_others(const struct ni_file *f, void *arg) {
   struct round *r = arg;
   char why[64];
-  if (believe(&r->owners, &r->sources, f->owner))
+  if (is_trusted(&r->owners, &r->sources, f->owner))
     return false;
   snprintf(why, sizeof why, "a box of uid %u, who owns no log here", f->owner);
   ni_hang_bad_file(&r->base, f->path, why);
@@ -209,8 +214,8 @@ static bool is_dump(const struct ni_file *f, void *arg) {
 }
 
 /*
- * A saved answer of RAS, perhaps of another machine, and nothing else: the boxes of this one are of other
- * jobs.
+ * Is there a saved answer of RAS, perhaps of another machine, and nothing else? Then the boxes of this
+ * machine belong to other jobs.
  */
 static bool is_saved_answer_alone(const struct hang *h) {
   return h->ras.text[0] && h->inputs.n == 0 && !h->box_dir;
@@ -219,7 +224,7 @@ static bool is_saved_answer_alone(const struct hang *h) {
 static bool is_any(const struct ni_file *f, void *arg) { return true; }
 
 /* Reads logs and dumps anew, and boxes once more. */
-static int read_all(struct hang *h, struct round *r) {
+static int read_all_inputs(struct hang *h, struct round *r) {
   struct ni_box_sources *s = &r->sources;
   size_t looks = h->looks.n;
   int e = ni_box_sources_find(s, &h->inputs, h->box_dir, NULL);
@@ -259,10 +264,10 @@ static int read_all(struct hang *h, struct round *r) {
 }
 
 /*
- * The moment that every process was seen at or after, less the distance two looks must have; 0: there are no
- * looks.
+ * The time at or after which every process was seen, minus the distance that two looks must have; 0: there
+ * are no looks.
  */
-static uint64_t earlier_than(const struct ni_hang_model *m) {
+static uint64_t find_look_limit(const struct ni_hang_model *m) {
   uint64_t t = UINT64_MAX;
   for (size_t i = 0; i < m->n_processes; i++)
     if (m->process[i].has_box && m->process[i].look_ns < t)
@@ -270,25 +275,25 @@ static uint64_t earlier_than(const struct ni_hang_model *m) {
   return t == UINT64_MAX || t < APART_NS ? 0 : t - APART_NS;
 }
 
-/* Tests judge made-up jobs at a moment of theirs (docs/testing.md). */
-static uint64_t now_or_given(void) {
+/* The time now. Tests judge synthetic jobs at a given time (docs/testing.md). */
+static uint64_t read_now(void) {
   const char *given = getenv("NI_NOW_NS");
   return given && *given ? strtoull(given, NULL, 10) : ni_now_ns(CLOCK_REALTIME);
 }
 
-static int judge(struct hang *h, struct round *r) {
-  uint64_t after_ns = h->after_s * UINT64_C(1000000000), now_ns = now_or_given();
+static int judge_round(struct hang *h, struct round *r) {
+  uint64_t after_ns = h->after_s * UINT64_C(1000000000), now_ns = read_now();
   int e = ni_hang_model_at(&r->now, &r->base, &h->looks, UINT64_MAX);
   if (e == 0)
     e = ni_hang_judge(&r->v, &r->now, after_ns, now_ns);
   if (e < 0 || !ni_hang_is_hang(&r->v))
     return e;
-  uint64_t until = earlier_than(&r->now);
+  uint64_t until = find_look_limit(&r->now);
   if (until) {
     e = ni_hang_model_at(&r->before, &r->base, &h->looks, until);
     if (e == 0)
       e = ni_hang_judge(&r->earlier, &r->before, after_ns, now_ns);
-    r->v.second_look = e == 0 && ni_hang_agree(&r->v, &r->earlier);
+    r->v.second_look = e == 0 && ni_hang_verdicts_agree(&r->v, &r->earlier);
   }
   ni_hang_make_certain(&r->v);
   return e;
@@ -310,7 +315,7 @@ static void forget_old_looks(struct hang *h) {
 }
 
 /* " as of 2026-11-21T08:00:21Z (95 s ago)" */
-static const char *behind_as_of(const char *text) {
+static const char *skip_as_of(const char *text) {
   if (strncmp(text, " as of ", 7) != 0)
     return text;
   const char *end = strchr(text, ')');
@@ -318,17 +323,18 @@ static const char *behind_as_of(const char *text) {
 }
 
 /*
- * Numbers of seconds, minutes, hours and days change with every look, as does what is said of when, and say
- * nothing new.
+ * Do the two sentences say the same? Numbers of seconds, minutes, hours and days change with every look, as
+ * does the time that is stated; that is nothing new.
  */
-static bool says_the_same(const char *a, const char *b) {
+static bool is_same_sentence(const char *a, const char *b) {
   for (;;) {
-    a = behind_as_of(a);
-    b = behind_as_of(b);
+    a = skip_as_of(a);
+    b = skip_as_of(b);
     if (!*a || !*b)
       return *a == *b;
     size_t m = strspn(a, "0123456789"), n = strspn(b, "0123456789");
-    bool span = m && n && a[m] == ' ' && (strncmp(a + m, " s", 2) == 0 || strncmp(a + m, " min", 4) == 0);
+    const bool is_unit = strncmp(a + m, " s", 2) == 0 || strncmp(a + m, " min", 4) == 0;
+    bool span = m && n && is_unit;
     if (!span && *a != *b)
       return false;
     a += span ? m : 1;
@@ -337,23 +343,23 @@ static bool says_the_same(const char *a, const char *b) {
 }
 
 /* Has the plugin left nothing, and RAS answered? */
-static bool by_ras_alone(const struct hang *h, const struct ni_hang_verdict *v) {
+static bool is_from_ras_alone(const struct hang *h, const struct ni_hang_verdict *v) {
   return h->ras.answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
 }
 
 /* Has RAS answered before, and does not now? */
-static bool has_gone(const struct hang *h, const struct ni_hang_verdict *v) {
+static bool has_ras_gone(const struct hang *h, const struct ni_hang_verdict *v) {
   return h->ras.now.ns && !h->ras.answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
 }
 
-/* A time and the sentence, when it is another than before. */
-static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
+/* Prints a time and the sentence, if it differs from the one before. */
+static void print_change(struct hang *h, const struct ni_hang_verdict *v) {
   char *text, when[40];
-  if (by_ras_alone(h, v))
+  if (is_from_ras_alone(h, v))
     NI_HANG_SAID(text, ni_hang_ras_say(f, &h->ras));
   else
     NI_HANG_SAID(text, ni_hang_say(f, v));
-  if (text && (!h->standing.said || !says_the_same(text, h->standing.said))) {
+  if (text && (!h->standing.said || !is_same_sentence(text, h->standing.said))) {
     ni_say(stderr, "%s %s\n", ni_utc_text((int64_t)(ni_now_ns(CLOCK_REALTIME) / 1000), 'T', 0, when), text);
     free(h->standing.said);
     h->standing.said = text;
@@ -363,10 +369,10 @@ static void say_change(struct hang *h, const struct ni_hang_verdict *v) {
 }
 
 /*
- * Has one operation hung in all looks for as long as two of them lie apart? Logs alone cannot tell by looks
- * at boxes.
+ * Has the same operation hung in all looks, over at least the distance that two looks must have? Logs alone
+ * cannot tell that by looks at boxes.
  */
-static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
+static bool hang_lasts(struct standing *s, const struct ni_hang_verdict *v) {
   if (!ni_hang_is_hang(v)) {
     s->since_ns = 0;
     return false;
@@ -386,8 +392,8 @@ static bool lasts(struct standing *s, const struct ni_hang_verdict *v) {
   return false;
 }
 
-/* Nothing to judge: why, and what to do. */
-static void say_no_data(const struct hang *h, const struct round *r, const char *name) {
+/* Reports why there is nothing to judge, and what to do. */
+static void report_no_data(const struct hang *h, const struct round *r, const char *name) {
   if (h->ras.n && !h->ras.answered)
     ni_say(stderr, "%s: RAS: %s\n", name, h->ras.why);
   if (h->ras.n && h->inputs.n == 0)
@@ -398,20 +404,22 @@ static void say_no_data(const struct hang *h, const struct round *r, const char 
 }
 
 /* Is another look worth while? */
-static bool look_again(struct hang *h, const struct round *r, unsigned rounds) {
+static bool should_look_again(struct hang *h, const struct round *r, unsigned rounds) {
   bool files = h->ras.text[0] != NULL;
-  if (by_ras_alone(h, &r->v)) {
+  if (is_from_ras_alone(h, &r->v)) {
     bool open = h->ras.v.answer != NI_HANG_LIKELY;
-    return open && !files && (h->watch_s || (h->confirm && rounds == 0));
+    const bool is_asked = h->watch_s || (h->confirm && rounds == 0);
+    return open && !files && is_asked;
   }
-  if (has_gone(h, &r->v))
+  if (has_ras_gone(h, &r->v))
     return h->watch_s && h->ras.failed < GONE_AFTER;
   if (h->watch_s)
-    return !lasts(&h->standing, &r->v) && !r->v.second_look && !r->v.fate.over;
-  return h->confirm && rounds == 0 && r->v.answer == NI_HANG_LIKELY && !r->v.second_look && !r->v.fate.over;
+    return !hang_lasts(&h->standing, &r->v) && !r->v.second_look && !r->v.fate.over;
+  const bool is_open = r->v.answer == NI_HANG_LIKELY && !r->v.second_look && !r->v.fate.over;
+  return h->confirm && rounds == 0 && is_open;
 }
 
-static int run(void *arg) {
+static int run_looks(void *arg) {
   struct hang *h = arg;
   const char *name = program_invocation_name;
   int code = NI_EXIT_COULD_NOT_RUN;
@@ -420,9 +428,9 @@ static int run(void *arg) {
     struct round r = {0};
     int e = ni_hang_ras_ask(&h->ras, h->after_s * UINT64_C(1000000000));
     if (e == 0)
-      e = read_all(h, &r);
+      e = read_all_inputs(h, &r);
     if (e == 0)
-      e = judge(h, &r);
+      e = judge_round(h, &r);
     if (e == 0)
       e = ni_hang_ras_compare(&h->ras, &r.v);
     if (e < 0) {
@@ -432,14 +440,14 @@ static int run(void *arg) {
     }
     const struct ni_hang_ras *ras = h->ras.n ? &h->ras : NULL;
     code = ni_hang_words_of(ni_hang_answer_of(&r.v, ras))->exit_code;
-    again = look_again(h, &r, rounds);
+    again = should_look_again(h, &r, rounds);
     if (r.now.n_processes == 0 && rounds == 0)
-      say_no_data(h, &r, name);
-    if (!again && has_gone(h, &r.v))
+      report_no_data(h, &r, name);
+    if (!again && has_ras_gone(h, &r.v))
       ni_say(stderr, "%s: RAS answers no more: the job has ended, or its process here (%s)\n", name,
              h->ras.why);
-    if (h->watch_s && again && !has_gone(h, &r.v))
-      say_change(h, &r.v);
+    if (h->watch_s && again && !has_ras_gone(h, &r.v))
+      print_change(h, &r.v);
     if (!again && h->json)
       ni_hang_print_json(&r.v, &r.runs, ras);
     else if (!again && (r.now.n_processes || h->ras.answered))
@@ -453,12 +461,12 @@ static int run(void *arg) {
   return code;
 }
 
-static int take_ras(const struct ni_opt *o, void *into, const char *arg) {
-  return ni_hang_ras_take(&((struct hang *)into)->ras, arg);
+static int parse_ras(const struct ni_opt *o, void *into, const char *arg) {
+  return ni_hang_ras_add_place(&((struct hang *)into)->ras, arg);
 }
 
 /* Of --ras HOST:PORT and --ras FILE the second word would be logs. */
-static const char *refuse(void *into) {
+static const char *refuse_hang(void *into) {
   static char why[300];
   const struct hang *h = into;
   const char *last = h->inputs.n ? h->inputs.path[h->inputs.n - 1] : "";
@@ -499,7 +507,7 @@ const struct ni_command ni_hang_command = {
             {"ras", 0, NI_OPT_TAKE, "[=HOST:PORT|FILE]",
              "Ask NCCL's RAS, too (2.28.7 and later), or read what it has answered: "
              "`ncclras -f json >FILE`; two files are two looks. Without a place localhost:28028",
-             .take = take_ras, .want = "one HOST:PORT, or one or two files"},
+             .take = parse_ras, .want = "one HOST:PORT, or one or two files"},
             {"ras-timeout", 0, NI_OPT_NUMBER, "SECONDS", "RAS has so long for its answer",
              NI_INTO(struct hang, ras.timeout_s), .def = "30", .want = "a number of seconds", .min = 1,
              .max = 600},
@@ -528,7 +536,7 @@ const struct ni_command ni_hang_command = {
                  {"logs/ copies/", "any job, with the copies that snapshot made"},
                  {"--watch 60 logs/", "until it hangs or ends"},
                  {"--ras --confirm", "without the plugin, on a node of the job: two looks at RAS"}},
-    .refuse = refuse};
+    .refuse = refuse_hang};
 
 int ni_hang_run(int argc, char **argv) {
   long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -540,7 +548,7 @@ int ni_hang_run(int argc, char **argv) {
   if (!loaded || (!done && ni_box_dir_check(argv[0], h.box_dir) < 0))
     code = NI_EXIT_COULD_NOT_RUN;
   else if (!done)
-    code = as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run, &h);
+    code = run_as_owners(argv[0], &h.inputs, h.box_dir, h.watch_s > 0, run_looks, &h);
   free(h.standing.said);
   ni_hang_looks_free(&h.looks);
   ni_hang_ras_free(&h.ras);

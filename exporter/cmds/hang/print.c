@@ -25,20 +25,21 @@ static const char *const lives[] = {"unknown", "alive", "dead", "left"};
 static uint64_t since_ns(uint64_t then, uint64_t now) { return then && now > then ? now - then : 0; }
 
 /*
- * In JSON: how old something is by the newest thing known at all; where nobody runs any more, by the clock.
+ * For JSON: how old something is, by the newest thing known at all. If no process runs any more, by the
+ * clock.
  */
 static uint64_t age_s(const struct ni_hang_verdict *v, uint64_t ns) {
   return since_ns(ns, v->fate.over ? v->wall_ns : v->now_ns) / 1000000000u;
 }
 
-/* Of a rank of which nothing is known, its process. */
+/* Until when something is known of a rank; if nothing is known of it, of its process. */
 static uint64_t known_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   return w->where == NI_HANG_NO_DATA ? ni_hang_last_sign(ni_hang_process_at(v, w))
                                      : ni_hang_known_until(v, w);
 }
 
-/* What keeps the verdict from being certain, the i-th thing; malloc'ed, NULL: no more. */
-static char *missing_text(const struct ni_hang_verdict *v, size_t i) {
+/* The i-th thing that keeps the verdict from being certain; malloc'ed. NULL: there are no more. */
+static char *make_missing_text(const struct ni_hang_verdict *v, size_t i) {
   char *text;
   bool more = false;
   NI_HANG_SAID(text, more = ni_hang_say_missing(f, v, i));
@@ -67,12 +68,14 @@ static void print_channels(uint64_t open, int32_t above) {
 }
 
 /* How long it had been in the operation when it was last seen. */
-static uint64_t in_it_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+static uint64_t duration_inside(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   return since_ns(w->op->enqueue_ns, known_ns(v, w));
 }
 
-/* The operation of OTHER_CALL is not that of the knot; sends and receives are each their own. */
-static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+/*
+ * Prints the operation of a rank. For OTHER_CALL it is not that of the knot. Each send or receive is its own.
+ */
+static void print_held_op(const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
   const struct ni_hang_op *op = w->op;
   ni_say(stdout, " ");
   if (w->where == NI_HANG_OTHER_CALL || op->kind == NI_KIND_P2P) {
@@ -89,13 +92,11 @@ static void print_op(const struct ni_hang_verdict *v, const struct ni_hang_view 
   if (op->net_channel >= 0)
     ni_say(stdout, " on channel %d", op->net_channel);
   ni_say(stdout, ", for ");
-  ni_hang_say_span(stdout, in_it_ns(v, w));
+  ni_hang_say_span(stdout, duration_inside(v, w));
 }
 
 static bool has_op(const struct ni_hang_view *w) {
-  return w->op &&
-      (w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED ||
-       w->where == NI_HANG_API_ONLY || w->where == NI_HANG_OTHER_CALL || w->where == NI_HANG_GONE);
+  return w->op && (ni_hang_waits(w) || w->where == NI_HANG_OTHER_CALL || w->where == NI_HANG_GONE);
 }
 
 /* files: name the file; of ranks without data always, since that is where to look. */
@@ -110,7 +111,7 @@ static void print_rank(const struct ni_hang_verdict *v, const struct ni_hang_vie
   if (ni_hang_host(p))
     ni_say(stdout, " %s%*s pid %-8" PRId64, p->who->host, gap, "", p->who->pid);
   if (has_op(w)) {
-    print_op(v, w);
+    print_held_op(v, w);
     ni_say(stdout, ";");
   }
   ni_say(stdout, " process %s, seen ", lives[p->life]);
@@ -161,11 +162,10 @@ static void print_knot(const struct ni_hang_verdict *v, const struct ni_hang_kno
   bool over = v->fate.over || k->past;
   ni_say(stdout, ", ");
   ni_hang_say_still(stdout, v, k);
-  ni_say(stdout, "%s%s\n",
-         k->hangs   ? (k->root ? "" : " (a consequence)")
-             : over ? " when it ended"
-                    : " (no hang yet)",
-         k->past ? " (an earlier run)" : "");
+  const char *so_far = over ? " when it ended" : " (no hang yet)";
+  if (k->hangs)
+    so_far = k->root ? "" : " (a consequence)";
+  ni_say(stdout, "%s%s\n", so_far, k->past ? " (an earlier run)" : "");
   if (k->has_last) {
     ni_say(stdout, "  all %s finished ", over ? "had" : "have");
     ni_hang_say_op(stdout, v, &k->last);
@@ -182,21 +182,22 @@ static void print_said(const char *before, char *text) {
 }
 
 /*
- * The runs that are judged together, for free(): of two jobs in one folder neither is the other's past. *n:
- * how many. NULL: there is nothing to tell of them, or no memory.
+ * Finds the runs that are judged together, to be freed: of two jobs in one folder neither is the past of the
+ * other. *n: how many. NULL: there is nothing to say of them, or no memory.
  */
-static bool *judged_runs(const struct ni_hang_verdict *v, const struct ni_runs *runs, size_t *n) {
+static bool *find_judged_runs(const struct ni_hang_verdict *v, const struct ni_runs *runs, size_t *n) {
   const struct ni_hang_model *m = v->model;
   bool *judged = calloc(runs->n + 1, sizeof *judged);
   *n = 0;
   for (size_t i = 0; judged && i < m->n_processes; i++) {
     uint32_t run = m->process[i].run;
-    if (!run || run > runs->n || v->earlier[i] || judged[run - 1])
+    const bool is_run = run && run <= runs->n;
+    if (!is_run || v->earlier[i] || judged[run - 1])
       continue;
     judged[run - 1] = true;
     ++*n;
   }
-  if (*n > 1 || (*n && ni_runs_doubtful(runs)))
+  if (*n > 1 || (*n && ni_runs_are_doubtful(runs)))
     return judged;
   free(judged);
   return NULL;
@@ -204,7 +205,7 @@ static bool *judged_runs(const struct ni_hang_verdict *v, const struct ni_runs *
 
 static void print_runs(const struct ni_hang_verdict *v, const struct ni_runs *runs) {
   size_t n, said = 0;
-  bool *judged = judged_runs(v, runs, &n);
+  bool *judged = find_judged_runs(v, runs, &n);
   char text[256];
   if (!judged)
     return;
@@ -221,9 +222,9 @@ static void print_runs(const struct ni_hang_verdict *v, const struct ni_runs *ru
   free(judged);
 }
 
-static void json_runs(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_runs *runs) {
+static void write_json_runs(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_runs *runs) {
   size_t n;
-  bool *judged = judged_runs(v, runs, &n);
+  bool *judged = find_judged_runs(v, runs, &n);
   char text[256];
   if (!judged)
     return;
@@ -235,9 +236,9 @@ static void json_runs(struct ni_json *j, const struct ni_hang_verdict *v, const 
   free(judged);
 }
 
-static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
+static void print_clock_line(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
 
-/* Of RAS alone where there is neither log nor box. */
+/* Does the verdict come from RAS alone? It does if there is neither a log nor a box. */
 static bool is_alone(const struct ni_hang_verdict *v, const struct ni_hang_ras *ras) {
   return ras && ras->answered && v->answer == NI_HANG_NO_DATA_AT_ALL;
 }
@@ -259,7 +260,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
   ni_say(stdout, "\n");
   if (v->answer == NI_HANG_LIKELY) {
     for (size_t i = 0;; i++) {
-      char *text = missing_text(v, i);
+      char *text = make_missing_text(v, i);
       if (!text)
         break;
       ni_say(stdout, "%s%s", i ? "; " : "missing to be certain: ", text);
@@ -272,7 +273,7 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
     ni_hang_say_cause(stdout, v);
     ni_say(stdout, "\n");
   }
-  ni_clocks_say(&m->clocks, true, print_clocks, NULL);
+  ni_clocks_say(&m->clocks, true, print_clock_line, NULL);
   print_said("because: ", ni_hang_said_why(v));
   print_said("next: ", ni_hang_said_next(v));
   size_t more = v->n_hangs - v->n_roots;
@@ -287,7 +288,8 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
   for (size_t i = 0; i < v->n && i < WAITS; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
     bool left = !ni_hang_is_hang(v) && v->fate.over && !k->past;
-    if (all || (((k->hangs && k->root) || left) && i < SHOWN))
+    const bool matters = left || (k->hangs && k->root);
+    if (all || (matters && i < SHOWN))
       print_knot(v, k, all);
   }
   if (all && v->n > WAITS)
@@ -321,24 +323,24 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
 
 /* ---- JSON ---- */
 
-static void json_said(struct ni_json *j, const char *key, char *text) {
+static void write_json_said(struct ni_json *j, const char *key, char *text) {
   ni_json_text(j, key, text);
   free(text);
 }
 
-static void json_missing(struct ni_json *j, const struct ni_hang_verdict *v) {
+static void write_json_missing(struct ni_json *j, const struct ni_hang_verdict *v) {
   ni_json_array(j, "missing");
   for (size_t i = 0;; i++) {
-    char *text = missing_text(v, i);
+    char *text = make_missing_text(v, i);
     if (!text)
       break;
-    json_said(j, NULL, text);
+    write_json_said(j, NULL, text);
   }
   ni_json_end_array(j);
 }
 
-static void json_op(struct ni_json *j, const char *key, const struct ni_hang_verdict *v,
-                    const struct ni_hang_op *op) {
+static void write_json_op(struct ni_json *j, const char *key, const struct ni_hang_verdict *v,
+                          const struct ni_hang_op *op) {
   ni_json_object(j, key);
   ni_json_text(j, "func", ni_hang_text(v->model, op->func));
   ni_json_u64(j, "sn", op->sn);
@@ -353,8 +355,8 @@ static void json_op(struct ni_json *j, const char *key, const struct ni_hang_ver
 }
 
 /* Who a rank is, and where. whole: an object of its own. */
-static void json_who(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w,
-                     bool whole) {
+static void write_json_who(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w,
+                           bool whole) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   int32_t g = ni_hang_global(v, w);
   if (whole)
@@ -374,16 +376,15 @@ static void json_who(struct ni_json *j, const struct ni_hang_verdict *v, const s
     ni_json_end_object(j);
 }
 
-static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_view *w) {
+static void write_json_view(struct ni_json *j, const struct ni_hang_verdict *v,
+                            const struct ni_hang_view *w) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   ni_json_object(j, NULL);
-  json_who(j, v, w, false);
-  bool there = w->op &&
-      (w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED ||
-       w->where == NI_HANG_API_ONLY);
+  write_json_who(j, v, w, false);
+  bool there = w->op && ni_hang_waits(w);
   if (there) {
     ni_json_text(j, "state", ni_hang_state_name(w->op->state));
-    ni_json_u64(j, "since_s", in_it_ns(v, w) / 1000000000u);
+    ni_json_u64(j, "since_s", duration_inside(v, w) / 1000000000u);
     ni_json_hex_text(j, "channels_open", w->op->channels_open);
     if (w->op->channels_above)
       ni_json_i64(j, "channels_open_above", w->op->channels_above);
@@ -395,7 +396,7 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
   if (w->waits_for >= 0)
     ni_json_i64(j, "waits_for", w->waits_for);
   if (w->op)
-    json_op(j, "operation", v, w->op);
+    write_json_op(j, "operation", v, w->op);
   ni_json_text(j, "process", lives[p->life]);
   ni_json_u64(j, "seen_s_ago", age_s(v, known_ns(v, w)));
   ni_json_bool(j, "black_box", p->has_box);
@@ -405,7 +406,8 @@ static void json_view(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_end_object(j);
 }
 
-static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+static void write_json_knot(struct ni_json *j, const struct ni_hang_verdict *v,
+                            const struct ni_hang_knot *k) {
   static const struct {
     const char *name;
     size_t at;
@@ -419,13 +421,13 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
   ni_json_hex_text(j, "hash", k->any->who->hash);
   ni_json_i64(j, "n_ranks", k->any->who->n_ranks);
   ni_json_text(j, "kind", k->kind == NI_KIND_P2P ? "p2p" : "coll");
-  json_op(j, "operation", v, &k->op);
+  write_json_op(j, "operation", v, &k->op);
   if (k->has_last)
-    json_op(j, "last_finished", v, &k->last);
+    write_json_op(j, "last_finished", v, &k->last);
   if (k->behind_replay)
-    json_op(j, "behind_replay", v, k->behind_replay);
+    write_json_op(j, "behind_replay", v, k->behind_replay);
   NI_HANG_SAID(text, ni_hang_say_knot(f, v, k));
-  json_said(j, "text", text);
+  write_json_said(j, "text", text);
   ni_json_bool(j, "hangs", k->hangs);
   ni_json_bool(j, "root", k->root);
   ni_json_bool(j, "earlier_run", k->past);
@@ -443,16 +445,17 @@ static void json_knot(struct ni_json *j, const struct ni_hang_verdict *v, const 
         ni_json_u64(j, ni_hang_where_name((enum ni_hang_where)w), k->count[w]);
   NI_JSON_ARRAY (j, "ranks")
     for (size_t i = 0; i < k->n; i++)
-      json_view(j, v, &k->view[i]);
+      write_json_view(j, v, &k->view[i]);
   ni_json_end_object(j);
 }
 
-static void json_job(struct ni_json *j, const struct ni_hang_verdict *v) {
+static void write_json_job(struct ni_json *j, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
-  const char *state = !t->processes ? "no_data"
-      : t->over                     ? (t->in[NI_HANG_DEAD] ? "dead" : "ended")
-      : t->in[NI_HANG_ALIVE]        ? "running"
-                                    : "unknown";
+  const char *state = t->in[NI_HANG_ALIVE] ? "running" : "unknown";
+  if (!t->processes)
+    state = "no_data";
+  else if (t->over)
+    state = t->in[NI_HANG_DEAD] ? "dead" : "ended";
   ni_json_object(j, "job");
   ni_json_text(j, "state", state);
   for (int i = NI_HANG_ALIVE; i < NI_HANG_LIFE_COUNT; i++)
@@ -466,8 +469,8 @@ static void json_job(struct ni_json *j, const struct ni_hang_verdict *v) {
   ni_json_end_object(j);
 }
 
-/* What is waited for, and who is the cause. */
-static void json_cause(struct ni_json *j, const struct ni_hang_verdict *v) {
+/* Writes what is waited for, and who is the cause. */
+static void write_json_cause(struct ni_json *j, const struct ni_hang_verdict *v) {
   const struct ni_hang_knot *k = ni_hang_first(v);
   char *text;
   if (!k) {
@@ -478,27 +481,27 @@ static void json_cause(struct ni_json *j, const struct ni_hang_verdict *v) {
   ni_json_text(j, "comm_name", k->any->who->name);
   ni_json_hex_text(j, "hash", k->any->who->hash);
   ni_json_text(j, "kind", k->kind == NI_KIND_P2P ? "p2p" : "coll");
-  json_op(j, "operation", v, &k->op);
+  write_json_op(j, "operation", v, &k->op);
   NI_HANG_SAID(text, ni_hang_say_cause(f, v));
-  json_said(j, "text", text);
+  write_json_said(j, "text", text);
   ni_json_u64(j, "waited_s", k->waited_ns / 1000000000u);
   ni_json_array(j, "ranks");
   for (size_t i = 0; i < k->n; i++)
     if (ni_hang_is_cause(k, &k->view[i]))
-      json_who(j, v, &k->view[i], true);
+      write_json_who(j, v, &k->view[i], true);
   ni_json_end_array(j);
   ni_json_end_object(j);
 }
 
 /* Where nobody can tell whether a replay hangs or the job is idle; left out elsewhere. */
-static void json_quiet(struct ni_json *j, const struct ni_hang_verdict *v) {
+static void write_json_quiet(struct ni_json *j, const struct ni_hang_verdict *v) {
   const struct ni_hang_quiet *q = &v->quiet;
   if (!ni_hang_is_quiet(v))
     return;
   ni_json_object(j, "quiet");
   ni_json_text(j, "comm_name", q->any->who->name);
   ni_json_hex_text(j, "hash", q->any->who->hash);
-  json_op(j, "operation", v, &q->op);
+  write_json_op(j, "operation", v, &q->op);
   ni_json_u64(j, "ranks", q->ranks);
   ni_json_u64(j, "since_ns", q->since_ns);
   if (q->every_ns)
@@ -507,7 +510,7 @@ static void json_quiet(struct ni_json *j, const struct ni_hang_verdict *v) {
 }
 
 /* What the limit was learnt from; left out where nothing was. */
-static void json_learnt(struct ni_json *j, const struct ni_hang_verdict *v) {
+static void write_json_learnt(struct ni_json *j, const struct ni_hang_verdict *v) {
   if (v->fate.learnt_ns)
     ni_json_u64(j, "learnt_s", v->fate.learnt_ns / 1000000000u);
 }
@@ -539,27 +542,27 @@ void ni_hang_print_json(const struct ni_hang_verdict *v, const struct ni_runs *r
     NI_HANG_SAID(text, ni_hang_ras_say(f, ras));
   else
     NI_HANG_SAID(text, ni_hang_say(f, v));
-  json_said(&j, "sentence", text);
+  write_json_said(&j, "sentence", text);
   text = NULL;
   if (v->answer == NI_HANG_CANNOT_TELL)
     NI_HANG_SAID(text, ni_hang_say_cannot_tell(f, v));
-  json_said(&j, "cannot_tell", text);
-  json_missing(&j, v);
-  json_said(&j, "why", ni_hang_said_why(v));
-  json_said(&j, "next", ni_hang_said_next(v));
-  json_cause(&j, v);
-  json_quiet(&j, v);
+  write_json_said(&j, "cannot_tell", text);
+  write_json_missing(&j, v);
+  write_json_said(&j, "why", ni_hang_said_why(v));
+  write_json_said(&j, "next", ni_hang_said_next(v));
+  write_json_cause(&j, v);
+  write_json_quiet(&j, v);
   ni_json_u64(&j, "hang_after_s", v->limit_ns / 1000000000u);
-  json_learnt(&j, v);
+  write_json_learnt(&j, v);
   NI_JSON_ALL(&j, seen, v, NULL);
-  json_job(&j, v);
-  json_runs(&j, v, runs);
+  write_json_job(&j, v);
+  write_json_runs(&j, v, runs);
   NI_JSON_ALL(&j, blind, v, NULL);
   NI_JSON_ALL(&j, sources, m, NULL);
   ni_clocks_json(&j, &m->clocks);
   NI_JSON_ARRAY (&j, "waits")
     for (size_t i = 0; i < v->n && i < WAITS; i++)
-      json_knot(&j, v, &v->knot[i]);
+      write_json_knot(&j, v, &v->knot[i]);
   ni_json_u64(&j, "more_waits", v->n > WAITS ? v->n - WAITS : 0);
   if (ras)
     ni_hang_ras_json(&j, ras);

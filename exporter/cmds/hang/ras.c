@@ -9,7 +9,7 @@
 
 #define ASK_EVERY UINT64_C(10000000000)
 
-int ni_hang_ras_take(struct ni_hang_ras *r, const char *where) {
+int ni_hang_ras_add_place(struct ni_hang_ras *r, const char *where) {
   bool other = r->n && !(ni_ras_is_file(where) && ni_ras_is_file(r->where[0]));
   if (r->n == NI_HANG_RAS_MOST || other)
     return -EINVAL;
@@ -29,7 +29,7 @@ int ni_hang_ras_load(struct ni_hang_ras *r) {
 }
 
 /* "2026-11-28 10:00:00", local time of the job: for what lies between two looks. 0: none. */
-static uint64_t stamp_ns(const char *text) {
+static uint64_t parse_stamp(const char *text) {
   struct tm t = {0};
   const char *end = strptime(text, "%Y-%m-%d %H:%M:%S", &t);
   time_t s = end && !*end ? timegm(&t) : 0;
@@ -37,7 +37,7 @@ static uint64_t stamp_ns(const char *text) {
 }
 
 /* Parses one answer, whose place is where[i], into a look. */
-static int parse(struct ni_hang_ras *r, size_t i, struct ni_ras_look *look, char *text, size_t len) {
+static int parse_answer(struct ni_hang_ras *r, size_t i, struct ni_ras_look *look, char *text, size_t len) {
   char why[400];
   *look = (struct ni_ras_look){0};
   int e = ni_ras_parse(&look->ras, text, len, why, sizeof why);
@@ -48,13 +48,13 @@ static int parse(struct ni_hang_ras *r, size_t i, struct ni_ras_look *look, char
 }
 
 /* The texts go: they were read once. */
-static int read_files(struct ni_hang_ras *r) {
+static int read_saved_answers(struct ni_hang_ras *r) {
   for (size_t i = 0; i < r->n; i++) {
     struct ni_ras_look look;
-    int e = parse(r, i, &look, r->text[i], r->len[i]);
+    int e = parse_answer(r, i, &look, r->text[i], r->len[i]);
     if (e < 0)
       return e;
-    look.ns = stamp_ns(look.ras.timestamp);
+    look.ns = parse_stamp(look.ras.timestamp);
     if (i && look.ns < r->now.ns) {
       r->before = look;
       continue;
@@ -67,13 +67,13 @@ static int read_files(struct ni_hang_ras *r) {
   return 0;
 }
 
-static int ask(struct ni_hang_ras *r) {
+static int ask_daemon(struct ni_hang_ras *r) {
   struct ni_ras_look look;
   size_t len;
   r->asked_mono_ns = ni_now_ns(CLOCK_MONOTONIC);
   uint64_t asked = ni_now_ns(CLOCK_REALTIME);
   char *text = ni_ras_ask(r->where[0], r->timeout_s, &len, r->why, sizeof r->why);
-  int e = text ? parse(r, 0, &look, text, len) : -EBADMSG;
+  int e = text ? parse_answer(r, 0, &look, text, len) : -EBADMSG;
   free(text);
   if (e < 0)
     return e;
@@ -95,7 +95,7 @@ int ni_hang_ras_ask(struct ni_hang_ras *r, uint64_t limit_ns) {
   struct ni_ras_verdict first_look = {0};
   ni_ras_verdict_free(&r->v);
   r->answered = r->compared = false;
-  int e = file ? read_files(r) : ask(r);
+  int e = file ? read_saved_answers(r) : ask_daemon(r);
   if (e == -ENOMEM)
     return e;
   r->failed = e < 0 ? r->failed + 1 : 0;

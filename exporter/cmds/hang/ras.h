@@ -34,7 +34,7 @@ struct ni_hang_ras {
 };
 
 /* --ras, each time that it is given. */
-int ni_hang_ras_take(struct ni_hang_ras *r, const char *where);
+int ni_hang_ras_add_place(struct ni_hang_ras *r, const char *where);
 /* 0, or -EINVAL: a file cannot be read; why says it. */
 int ni_hang_ras_load(struct ni_hang_ras *r);
 /*

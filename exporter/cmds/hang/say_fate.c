@@ -15,8 +15,8 @@
 #define APART_NS UINT64_C(2000000000)
 
 /*
- * Processes with that life whose last sign of life is not after `until`: by rank where all have one, else by
- * pid.
+ * Says which processes have that life and a last sign of life not after `until`: by rank if all have one,
+ * else by pid.
  */
 static void say_processes(FILE *f, const struct ni_hang_verdict *v, enum ni_hang_life life, uint64_t until) {
   const struct ni_hang_model *m = v->model;
@@ -48,7 +48,7 @@ static void say_all(FILE *f, size_t n) {
     ni_say(f, "all %s processes", NI_COUNT(n));
 }
 
-/* What those that ended by themselves could not write. */
+/* Says what those that ended by themselves could not write. */
 static void say_unwritten(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   uint64_t n = 0, uncounted = 0;

@@ -23,16 +23,20 @@ static bool is_where(const struct ni_hang_knot *k, const struct ni_hang_view *w,
 }
 
 /* "of dp0", for ranks that are not global; NULL without memory. */
-static char *of_comm(const struct ni_who_member *x) {
+static char *make_of_comm(const struct ni_who_member *x) {
   char *text = NULL;
   int n =
       x->name && *x->name ? asprintf(&text, " of %s", x->name) : asprintf(&text, " of 0x%" PRIx64, x->hash);
   return n < 0 ? NULL : text;
 }
 
-/* Ranks without any member count as no data; they have no global rank, and then nobody in the list has. */
-static void gather(struct ni_hang_crowd *c, const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
-                   chosen_fn chosen, const void *arg, size_t lost, bool global) {
+/*
+ * Gathers ranks. Ranks without a member count as no data; they have no global rank, and then the whole list
+ * has none.
+ */
+static void gather_crowd(struct ni_hang_crowd *c, const struct ni_hang_verdict *v,
+                         const struct ni_hang_knot *k, chosen_fn chosen, const void *arg, size_t lost,
+                         bool global) {
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
     if (chosen(k, w, arg))
@@ -69,9 +73,9 @@ static size_t say_chosen(FILE *f, const struct ni_hang_verdict *v, const struct 
   for (size_t i = 0; i < k->n; i++)
     if (chosen(k, &k->view[i], arg))
       global &= ni_hang_global(v, &k->view[i]) >= 0;
-  char *of = global ? NULL : of_comm(k->any->who);
+  char *of = global ? NULL : make_of_comm(k->any->who);
   c.of = of;
-  gather(&c, v, k, chosen, arg, lost, global);
+  gather_crowd(&c, v, k, chosen, arg, lost, global);
   ni_hang_say_crowd(f, &c);
   free(of);
   free(c.who);
@@ -93,31 +97,31 @@ struct parts {
   int n;
 };
 
-static FILE *part(struct parts *p) {
+static FILE *next_part(struct parts *p) {
   if (p->n++)
     fputs("; ", p->f);
   return p->f;
 }
 
-/* How it stood when the processes ended, not how it is. */
+/* Is this about how it stood when the processes ended, not about now? */
 static bool is_over(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   return v->fate.over || k->past;
 }
 
-static void part_where(struct parts *p, enum ni_hang_where where, const char *before, const char *after) {
+static void add_where(struct parts *p, enum ni_hang_where where, const char *before, const char *after) {
   if (!p->k->count[where])
     return;
-  ni_put_text(part(p), before);
+  ni_put_text(next_part(p), before);
   ni_hang_say_ranks(p->f, p->v, p->k, where);
   ni_put_text(p->f, after);
 }
 
 static bool is_unheard(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
   const struct parts *p = arg; /* n: 1: of machines that are silent; 0: the others */
-  return w->where == NI_HANG_NO_DATA && ni_hang_silent(p->v, ni_hang_process_at(p->v, w)) == p->n;
+  return w->where == NI_HANG_NO_DATA && ni_hang_is_silent(p->v, ni_hang_process_at(p->v, w)) == p->n;
 }
 
-static void part_no_data(struct parts *p) {
+static void add_no_data(struct parts *p) {
   struct parts silent = {.v = p->v, .n = 1}, other = {.v = p->v};
   size_t n = 0;
   uint64_t heard_ns = 0;
@@ -127,17 +131,18 @@ static void part_no_data(struct parts *p) {
       ni_hang_raise(&heard_ns, ni_hang_last_sign(ni_hang_process_at(p->v, w)));
     }
   if (n) {
-    say_chosen((fputs("nothing has been heard of ", part(p)), p->f), p->v, p->k, is_unheard, &silent, false);
+    say_chosen((fputs("nothing has been heard of ", next_part(p)), p->f), p->v, p->k, is_unheard, &silent,
+               false);
     ni_hang_say_span((fputs(" for ", p->f), p->f), p->v->now_ns - heard_ns);
     fputs(": the machine or its agent is gone, or nobody copied its black boxes", p->f);
   }
   if (p->k->count[NI_HANG_NO_DATA] == n)
     return;
-  say_chosen((fputs("no data from ", part(p)), p->f), p->v, p->k, is_unheard, &other, true);
+  say_chosen((fputs("no data from ", next_part(p)), p->f), p->v, p->k, is_unheard, &other, true);
 }
 
 static bool is_odd(const struct ni_hang_knot *k, const struct ni_hang_view *w, const void *arg) {
-  return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
+  return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_has_same_values(k, w->op, k->odd);
 }
 
 static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
@@ -156,24 +161,25 @@ static void say_values(FILE *f, const struct ni_hang_verdict *v, const struct ni
 }
 
 /*
- * Different sizes, types or roots of one call: those of the fewest ranks are named, then those of the most.
+ * Different sizes, types or roots of one call: names the ranks of the rarest values, then those of the most
+ * frequent ones.
  */
-static void part_values(struct parts *p) {
+static void add_values(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
   if (!k->odd)
     return;
-  say_chosen(part(p), p->v, k, is_odd, NULL, false);
+  say_chosen(next_part(p), p->v, k, is_odd, NULL, false);
   fputs(" called it with ", p->f);
   say_values(p->f, p->v, k, k->odd);
   fputs(", others with ", p->f);
-  say_values(p->f, p->v, k, k->usual);
+  say_values(p->f, p->v, k, k->majority);
 }
 
-static void part_other_calls(struct parts *p) {
+static void add_other_calls(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
   if (!k->count[NI_HANG_OTHER_CALL])
     return;
-  ni_hang_say_ranks(part(p), p->v, k, NI_HANG_OTHER_CALL);
+  ni_hang_say_ranks(next_part(p), p->v, k, NI_HANG_OTHER_CALL);
   fputs(" called ", p->f);
   for (size_t i = 0; i < k->n; i++)
     if (k->view[i].where == NI_HANG_OTHER_CALL) {
@@ -194,13 +200,13 @@ static void say_one(FILE *f, const struct ni_hang_verdict *v, const struct ni_ha
   ni_say(f, host ? "rank %d (%s) " : "rank %d ", g >= 0 ? g : w->rank, host);
 }
 
-static int part_network(struct parts *p) {
+static int add_network(struct parts *p) {
   int told = 0;
   for (size_t i = 0; i < p->k->n && told < NAMED; i++) {
     const struct ni_hang_view *w = &p->k->view[i];
     if (w->where != NI_HANG_INSIDE || w->op->state != NI_HANG_NETWORK)
       continue;
-    say_one(part(p), p->v, w);
+    say_one(next_part(p), p->v, w);
     ni_say(p->f, "%s on the network", is_over(p->v, p->k) ? "waited" : "waits");
     if (w->op->net_peer >= 0) {
       fputs(" for ", p->f);
@@ -219,12 +225,12 @@ static bool is_waiting(const struct ni_hang_view *w) {
   return w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED;
 }
 
-static void part_more(struct parts *p, size_t n) {
+static void add_more(struct parts *p, size_t n) {
   if (n)
-    ni_say(part(p), "and %s more %s", NI_COUNT(n), ni_plural(n, "rank", "ranks"));
+    ni_say(next_part(p), "and %s more %s", NI_COUNT(n), ni_plural(n, "rank", "ranks"));
 }
 
-static void part_transfers(struct parts *p) {
+static void add_transfers(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
   size_t told = 0, more = 0;
   for (size_t i = 0; i < k->n; i++) {
@@ -235,7 +241,7 @@ static void part_transfers(struct parts *p) {
       more++;
       continue;
     }
-    say_one(part(p), p->v, w);
+    say_one(next_part(p), p->v, w);
     ni_say(p->f, "%s in ", is_over(p->v, p->k) ? "waited" : "waits");
     ni_hang_say_op(p->f, p->v, w->op);
     told++;
@@ -246,31 +252,31 @@ static void part_transfers(struct parts *p) {
     say_one((fputs(", where ", p->f), p->f), p->v, peer);
     ni_hang_say_op((fputs(is_over(p->v, p->k) ? "was in " : "is in ", p->f), p->f), p->v, peer->op);
   }
-  part_more(p, more);
+  add_more(p, more);
 }
 
 /*
- * Sends and receives that all have their other half: who is inside which. Sizes are told and not compared: of
- * several messages between two ranks one side may be at the next.
+ * Sends and receives that all have their other half: says who is inside which. Sizes are printed and not
+ * compared, as with several messages between two ranks one side may be at the next.
  */
-static void part_pairs(struct parts *p) {
+static void add_pairs(struct parts *p) {
   const struct ni_hang_knot *k = p->k;
-  size_t told = 0, waiting = ni_hang_in_it(k) + k->count[NI_HANG_QUEUED];
-  fputs("nobody is missing, each Send has its Recv under way", part(p));
+  size_t told = 0, waiting = ni_hang_count_inside(k) + k->count[NI_HANG_QUEUED];
+  fputs("nobody is missing, each Send has its Recv under way", next_part(p));
   for (size_t i = 0; i < k->n && told < NAMED; i++) {
     const struct ni_hang_view *w = &k->view[i];
     if (!is_waiting(w))
       continue;
-    say_one(part(p), p->v, w);
+    say_one(next_part(p), p->v, w);
     ni_say(p->f, "%s in ", is_over(p->v, k) ? "was" : "is");
     ni_hang_say_op(p->f, p->v, w->op);
     ni_say(p->f, ", %s %s", NI_COUNT(w->op->bytes), ni_plural(w->op->bytes, "byte", "bytes"));
     told++;
   }
-  part_more(p, waiting - told);
+  add_more(p, waiting - told);
 }
 
-static size_t blockers(const struct ni_hang_knot *k) {
+static size_t count_blockers(const struct ni_hang_knot *k) {
   size_t n = 0;
   for (size_t i = 0; i < k->n; i++)
     n += ni_hang_blocks(k, &k->view[i]);
@@ -278,16 +284,16 @@ static size_t blockers(const struct ni_hang_knot *k) {
 }
 
 /* "rank 3 (node-a) has not called it for 74 s": it may yet. */
-static void part_not_yet(struct parts *p) {
+static void add_not_yet(struct parts *p) {
   size_t n = p->k->count[NI_HANG_NEVER];
   if (!n)
     return;
-  part_where(p, NI_HANG_NEVER, "", n == 1 ? " has not called it for " : " have not called it for ");
+  add_where(p, NI_HANG_NEVER, "", n == 1 ? " has not called it for " : " have not called it for ");
   ni_hang_say_span(p->f, p->k->waited_ns);
 }
 
 /* Behind "everyone is waiting for the kernel to start". */
-static void part_replay(struct parts *p) {
+static void add_replay(struct parts *p) {
   fputs(": nobody is missing, and before it ", p->f);
   ni_hang_say_op(p->f, p->v, p->k->behind_replay);
   ni_say(p->f, " was replayed from a CUDA graph: NCCL does not show its kernel, which may be what %s not end",
@@ -297,29 +303,30 @@ static void part_replay(struct parts *p) {
 void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   struct parts p = {f, v, k, 0};
   bool p2p = k->kind == NI_KIND_P2P, over = is_over(v, k);
-  part_other_calls(&p);
-  part_values(&p);
+  add_other_calls(&p);
+  add_values(&p);
   if (v->answer == NI_HANG_NOT_YET && !p2p)
-    part_not_yet(&p);
+    add_not_yet(&p);
+  else if (p2p)
+    add_where(&p, NI_HANG_NEVER, "",
+              over ? " had no matching call under way" : " has no matching call under way");
   else
-    part_where(&p, NI_HANG_NEVER, "",
-               p2p ? (over ? " had no matching call under way" : " has no matching call under way")
-                   : (over ? " had not called it" : " never called it"));
-  part_where(&p, NI_HANG_GONE, "the process of ", " is gone");
-  part_where(&p, NI_HANG_HAS_LEFT, "", over ? " had left the communicator" : " has left the communicator");
-  part_where(&p, NI_HANG_API_ONLY, "", " called it, and nothing was launched");
-  if (ni_hang_in_it(k))
-    part_where(
+    add_where(&p, NI_HANG_NEVER, "", over ? " had not called it" : " never called it");
+  add_where(&p, NI_HANG_GONE, "the process of ", " is gone");
+  add_where(&p, NI_HANG_HAS_LEFT, "", over ? " had left the communicator" : " has left the communicator");
+  add_where(&p, NI_HANG_API_ONLY, "", " called it, and nothing was launched");
+  if (ni_hang_count_inside(k))
+    add_where(
         &p, NI_HANG_QUEUED, "",
         over ? " called it, and the kernel had not started" : " called it, and the kernel has not started");
-  int network = part_network(&p);
-  part_where(&p, NI_HANG_ELSEWHERE, "",
-             k->count[NI_HANG_ELSEWHERE] == 1 ? " waits elsewhere" : " wait elsewhere");
-  part_no_data(&p);
+  int network = add_network(&p);
+  add_where(&p, NI_HANG_ELSEWHERE, "",
+            k->count[NI_HANG_ELSEWHERE] == 1 ? " waits elsewhere" : " wait elsewhere");
+  add_no_data(&p);
   if (p2p)
-    part_transfers(&p);
+    add_transfers(&p);
   if (k->count[NI_HANG_FINISHED])
-    ni_say(part(&p), "%s rank%s %s finished it", NI_COUNT(k->count[NI_HANG_FINISHED]),
+    ni_say(next_part(&p), "%s rank%s %s finished it", NI_COUNT(k->count[NI_HANG_FINISHED]),
            ni_plural(k->count[NI_HANG_FINISHED], "", "s"),
            over ? "had" : ni_plural(k->count[NI_HANG_FINISHED], "has", "have"));
   if (k->behind_it)
@@ -331,7 +338,7 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
   size_t inside = k->count[in];
   if (p2p) {
     if (p.n == 0)
-      part_pairs(&p);
+      add_pairs(&p);
     return;
   }
   static const char *const wheres[] = {
@@ -340,20 +347,20 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
       [NI_HANG_QUEUED] = "waiting for the kernel to start"};
   const char *where = wheres[in], *is = over ? "was" : "is";
   bool differ = k->size_mismatch || k->type_mismatch || k->root_mismatch;
-  if (blockers(k) == 0 && k->count[NI_HANG_NO_DATA] == 0 && k->count[NI_HANG_FINISHED] == 0) {
-    ni_say(part(&p), "everyone %s %s", is, where);
+  if (count_blockers(k) == 0 && k->count[NI_HANG_NO_DATA] == 0 && k->count[NI_HANG_FINISHED] == 0) {
+    ni_say(next_part(&p), "everyone %s %s", is, where);
     if (k->behind_replay)
-      part_replay(&p);
+      add_replay(&p);
     else if (!differ && !network && !over)
       fputs(k->count[NI_HANG_INSIDE]
                 ? ": nobody is missing, so look at GPUs, NVLink and the network"
                 : ": nobody is missing, so look at what else the GPUs do and what their streams wait for",
             f);
   } else if (inside == 1) {
-    ni_say(part(&p), "one rank %s %s", is, where);
+    ni_say(next_part(&p), "one rank %s %s", is, where);
     if (k->count[NI_HANG_FINISHED] || k->count[NI_HANG_NEVER] > 1)
       ni_hang_say_ranks((fputs(": ", f), f), v, k, in);
   } else if (inside) {
-    ni_say(part(&p), "everyone else (%s ranks) %s %s", NI_COUNT(inside), is, where);
+    ni_say(next_part(&p), "everyone else (%s ranks) %s %s", NI_COUNT(inside), is, where);
   }
 }

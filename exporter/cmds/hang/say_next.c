@@ -75,7 +75,7 @@ char *ni_hang_said_why(const struct ni_hang_verdict *v) {
 
 /* ---- next ---- */
 
-/* "pid 4242 on node-a (rank 3)" of those who are the cause: a few of them. */
+/* Says who the causes are, a few of them: "pid 4242 on node-a (rank 3)". */
 static void say_causes(FILE *f, const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   size_t told = 0, n = 0;
   for (size_t i = 0; i < k->n; i++)
@@ -97,8 +97,8 @@ static void say_causes(FILE *f, const struct ni_hang_verdict *v, const struct ni
     ni_say(f, " and %zu more", n - told);
 }
 
-/* What helps against those who are the cause. */
-static const char *advice(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+/* Chooses what helps against the causes. */
+static const char *choose_advice(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   bool over = v->fate.over; /* then no stack can be taken */
   if (k->odd)
     return "compare the shapes, types and roots there with the others': ";
@@ -129,7 +129,7 @@ static void say_next(FILE *f, const struct ni_hang_verdict *v) {
   for (size_t i = 0; i < k->n; i++)
     causes += ni_hang_is_cause(k, &k->view[i]);
   if (causes) {
-    ni_put_text(f, advice(v, k));
+    ni_put_text(f, choose_advice(v, k));
     say_causes(f, v, k);
   } else if (k->count[NI_HANG_NO_DATA]) {
     fputs("black boxes or logs of the ranks that left nothing here: is their machine there?", f);

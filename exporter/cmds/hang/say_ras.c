@@ -54,7 +54,7 @@ static bool is_in(const struct ni_ras_trouble *t, const struct ni_ras_rank *x, e
   }
 }
 
-static size_t in_group(const struct ni_ras_trouble *t, enum group g) {
+static size_t count_in_group(const struct ni_ras_trouble *t, enum group g) {
   const size_t n[GROUPS] = {
       t->behind, t->unlike, t->in[NI_RAS_DEAD], t->in[NI_RAS_UNRESPONSIVE], t->in[NI_RAS_ABSENT],
       t->errors, t->aborts, t->starting};
@@ -71,7 +71,7 @@ static void say_one(FILE *f, const struct ni_ras_rank *x) {
 
 /* Few by name, many as ranges. */
 static void say_group(FILE *f, const struct ni_ras *r, const struct ni_ras_trouble *t, enum group g) {
-  size_t n = in_group(t, g), said = 0;
+  size_t n = count_in_group(t, g), said = 0;
   struct ni_hang_crowd c = ni_hang_crowd_new(n > NAMED ? n : 0, "rank", "ranks");
   for (size_t k = t->comm->first; k < t->comm->first + t->comm->n; k++) {
     const struct ni_ras_rank *x = &r->rank[k];
@@ -93,7 +93,7 @@ static void say_group(FILE *f, const struct ni_ras *r, const struct ni_ras_troub
 
 /* ---- counts ---- */
 
-/* What a group has launched, of functions in which it is not as the most are: "AllReduce 1,203". */
+/* Says what a group has launched, of functions in which it differs from most: "AllReduce 1,203". */
 static void say_counts(FILE *f, const struct ni_ras *r, const struct ni_ras_trouble *t, enum group g) {
   const char *sep = "";
   for (size_t i = 0; i < r->n_funcs; i++) {
@@ -150,7 +150,7 @@ static void say_trouble(FILE *f, const struct ni_ras *r, const struct ni_ras_tro
   const char *sep = ": ";
   say_comm(f, t->comm);
   for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
-    size_t n = in_group(t, says[i].g);
+    size_t n = count_in_group(t, says[i].g);
     if (!n)
       continue;
     ni_put_text(f, sep);
@@ -189,7 +189,7 @@ static void say_still(FILE *f, const struct ni_ras_trouble *t) {
   ni_hang_say_span(f, t->still_ns);
 }
 
-/* saved: of files, nobody can ask again. */
+/* saved: from files, so nobody can ask again. */
 static void say_cannot_tell(FILE *f, const struct ni_ras_verdict *v, bool saved) {
   bool wait = v->n && ni_ras_is_wait(v->trouble);
   if (v->comms == 0) {
@@ -300,13 +300,13 @@ static void say_agreement(FILE *f, const struct ni_hang_ras *r) {
            ni_plural(a->comms_only_plugin, "communicator", "communicators"));
 }
 
-static size_t told_differences(const struct ni_ras_agreement *a, bool all) {
+static size_t count_told_differences(const struct ni_ras_agreement *a, bool all) {
   size_t most = all ? NI_RAS_DIFFERENCES : TOLD;
   return a->n_differences < most ? a->n_differences : most;
 }
 
 static void print_agreement(const struct ni_hang_ras *r, bool all) {
-  size_t n = told_differences(&r->agreement, all);
+  size_t n = count_told_differences(&r->agreement, all);
   say_agreement(stdout, r);
   ni_say(stdout, "\n");
   for (size_t i = 0; i < n; i++) {
@@ -377,13 +377,13 @@ void ni_hang_ras_print(const struct ni_hang_ras *r, bool alone, bool all) {
 
 /* ---- JSON ---- */
 
-static void json_said(struct ni_json *j, const char *key, char *text) {
+static void write_json_said(struct ni_json *j, const char *key, char *text) {
   ni_json_text(j, key, text ? text : "");
   free(text);
 }
 
-static void json_rank(struct ni_json *j, const struct ni_ras *r, const struct ni_ras_trouble *t,
-                      const struct ni_ras_rank *x) {
+static void write_json_rank(struct ni_json *j, const struct ni_ras *r, const struct ni_ras_trouble *t,
+                            const struct ni_ras_rank *x) {
   NI_JSON_OBJECT (j, NULL) {
     ni_json_i64(j, "rank", x->rank);
     ni_json_text(j, "host", *x->host ? x->host : NULL);
@@ -412,21 +412,21 @@ static bool is_told(const struct ni_ras_trouble *t, const struct ni_ras_rank *x)
   return false;
 }
 
-static void json_trouble(struct ni_json *j, const struct ni_ras *r, const struct ni_ras_trouble *t) {
+static void write_json_trouble(struct ni_json *j, const struct ni_ras *r, const struct ni_ras_trouble *t) {
   char *text;
   size_t told = 0, left = 0;
   NI_JSON_OBJECT (j, NULL) {
     ni_json_hex_text(j, "hash", t->comm->hash);
     ni_json_i64(j, "n_ranks", t->comm->size);
     NI_HANG_SAID(text, say_trouble(f, r, t));
-    json_said(j, "text", text);
+    write_json_said(j, "text", text);
     ni_json_bool(j, "hangs", t->hangs);
     ni_json_bool(j, "consequence", t->consequence);
     ni_json_u64(j, "still_for_s", t->still_ns / 1000000000u);
     NI_JSON_OBJECT (j, "count")
       for (int g = 0; g < GROUPS; g++)
-        if (in_group(t, (enum group)g))
-          ni_json_u64(j, group_names[g], in_group(t, (enum group)g));
+        if (count_in_group(t, (enum group)g))
+          ni_json_u64(j, group_names[g], count_in_group(t, (enum group)g));
     if (t->most)
       NI_JSON_OBJECT (j, "most_launched")
         for (size_t i = 0; i < r->n_funcs; i++)
@@ -438,7 +438,7 @@ static void json_trouble(struct ni_json *j, const struct ni_ras *r, const struct
         if (told == LISTED)
           left++;
         else {
-          json_rank(j, r, t, &r->rank[k]);
+          write_json_rank(j, r, t, &r->rank[k]);
           told++;
         }
       }
@@ -446,12 +446,12 @@ static void json_trouble(struct ni_json *j, const struct ni_ras *r, const struct
   }
 }
 
-static void json_agreement(struct ni_json *j, const struct ni_hang_ras *r) {
+static void write_json_agreement(struct ni_json *j, const struct ni_hang_ras *r) {
   const struct ni_ras_agreement *a = &r->agreement;
   char *text;
   NI_JSON_OBJECT (j, "beside_the_plugin") {
     NI_HANG_SAID(text, say_agreement(f, r));
-    json_said(j, "text", text);
+    write_json_said(j, "text", text);
     ni_json_u64(j, "communicators", a->comms);
     ni_json_u64(j, "ranks", a->ranks);
     ni_json_u64(j, "compared", a->compared);
@@ -461,14 +461,14 @@ static void json_agreement(struct ni_json *j, const struct ni_hang_ras *r) {
     ni_json_u64(j, "communicators_only_plugin", a->comms_only_plugin);
     ni_json_u64(j, "n_differences", a->n_differences);
     NI_JSON_ARRAY (j, "differences")
-      for (size_t i = 0; i < told_differences(a, true); i++) {
+      for (size_t i = 0; i < count_told_differences(a, true); i++) {
         NI_HANG_SAID(text, say_difference(f, &a->difference[i]));
-        json_said(j, NULL, text);
+        write_json_said(j, NULL, text);
       }
   }
 }
 
-static void json_counts(struct ni_json *j, const struct ni_hang_ras *r) {
+static void write_json_counts(struct ni_json *j, const struct ni_hang_ras *r) {
   const struct ni_ras_verdict *v = &r->v;
   const struct ni_ras *ras = &r->now.ras;
   ni_json_text(j, "nccl_version", *ras->nccl_version ? ras->nccl_version : NULL);
@@ -496,15 +496,15 @@ void ni_hang_ras_json(struct ni_json *j, const struct ni_hang_ras *r) {
       enum ni_hang_answer answer = r->v.answer == NI_HANG_NO_DATA_AT_ALL ? NI_HANG_CANNOT_TELL : r->v.answer;
       ni_json_text(j, "answer", ni_hang_words_of(answer)->answer);
       NI_HANG_SAID(text, ni_hang_ras_say(f, r));
-      json_said(j, "sentence", text);
+      write_json_said(j, "sentence", text);
       ni_json_text(j, "limits", limits);
-      json_counts(j, r);
+      write_json_counts(j, r);
       NI_JSON_ARRAY (j, "troubles")
         for (size_t i = 0; i < r->v.n && i < LISTED; i++)
-          json_trouble(j, &r->now.ras, &r->v.trouble[i]);
+          write_json_trouble(j, &r->now.ras, &r->v.trouble[i]);
       ni_json_u64(j, "more_troubles", r->v.n > LISTED ? r->v.n - LISTED : 0);
       if (r->compared)
-        json_agreement(j, r);
+        write_json_agreement(j, r);
     }
   }
 }

@@ -123,8 +123,8 @@ static void say_each(FILE *f, const struct ni_hang_crowd *c) {
 }
 
 /*
- * Ranks mostly come in order: of 65,536 without data, told in each of 2,000 waits, sorting was half of all
- * time.
+ * Sorts the ranks. They mostly come in order: with 65,536 ranks without data, listed in each of 2,000 waits,
+ * sorting took half of all time.
  */
 static void sort_crowd(struct ni_hang_crowd *c) {
   for (size_t i = 1; i < c->n; i++) {

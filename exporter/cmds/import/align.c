@@ -20,7 +20,7 @@ uint64_t ni_align_func(const char *name) {
   return func;
 }
 
-static uint64_t token_of(const struct ni_imported_op *op, uint64_t func) {
+static uint64_t make_token(const struct ni_imported_op *op, uint64_t func) {
   return ni_mix(ni_mix(op->bytes * 2 + op->sized) + func * 31 + op->datatype);
 }
 
@@ -31,7 +31,8 @@ static bool ends_together(const char *func) {
 
 static int add_collective(struct ni_align_seat *s, const struct ni_imported *m,
                           const struct ni_imported_op *op) {
-  if (op->seq == NI_NO_SN || (s->n && s->n_marks && op->seq <= s->ahead))
+  const bool is_in_order = !s->n || !s->n_marks || op->seq > s->ahead;
+  if (op->seq == NI_NO_SN || !is_in_order)
     s->seq = false;
   s->ahead = op->seq; /* the last one, until they are found */
   s->n++;
@@ -43,7 +44,7 @@ static int add_collective(struct ni_align_seat *s, const struct ni_imported *m,
   const uint64_t func = ni_align_func(name);
   s->mark[s->n_marks++] = (struct ni_align_mark){.end_ns = op->start_ns + (int64_t)op->dur_ns,
                                                  .func = func,
-                                                 .token = token_of(op, func),
+                                                 .token = make_token(op, func),
                                                  .seq = op->seq,
                                                  .step = op->step,
                                                  .together = ends_together(name)};
@@ -65,7 +66,7 @@ struct adding {
   size_t marks;
 };
 
-static uint64_t messages_hash(const struct ni_imported_comm *c, int32_t peer, bool received) {
+static uint64_t hash_messages(const struct ni_imported_comm *c, int32_t peer, bool received) {
   const uint64_t from = (uint32_t)(received ? peer : c->rank), to = (uint32_t)(received ? c->rank : peer);
   return ni_mix(ni_mix(c->hash + ni_spread(3)) + (from << 32 | to));
 }
@@ -88,7 +89,7 @@ static int find_messages(struct adding *x, const struct ni_imported *m, const st
   if (!ni_array_room(x->a->seat, x->a->n, x->a->cap) || ni_index_add(&x->at, key, (uint32_t)n) < 0)
     return -ENOMEM;
   *at = x->a->n++;
-  x->a->seat[*at] = (struct ni_align_seat){.hash = messages_hash(c, op->root, received),
+  x->a->seat[*at] = (struct ni_align_seat){.hash = hash_messages(c, op->root, received),
                                            .file = x->file,
                                            .comm = op->comm,
                                            .of = of,
@@ -112,7 +113,7 @@ static int add_message(struct adding *x, const struct ni_imported *m, const stru
   const uint64_t func = ni_align_func(NI_ALIGN_MESSAGE);
   s->mark[s->n_marks++] = (struct ni_align_mark){.end_ns = op->start_ns + (int64_t)op->dur_ns,
                                                  .func = func,
-                                                 .token = token_of(op, func),
+                                                 .token = make_token(op, func),
                                                  .step = op->step,
                                                  .together = true};
   return 0;
@@ -147,22 +148,22 @@ int ni_align_add(struct ni_align *a, uint32_t file, const struct ni_imported *m)
 /* ---- one rank upon another ----------------------------------------------------------------------------- */
 
 /* Of s its mark i is the measure's i + shift. */
-struct place {
+struct shift_place {
   int64_t shift;
   int64_t scatter_ns;
   uint32_t same_steps, steps;
 };
 
-static void overlap(const struct ni_align_seat *of, const struct ni_align_seat *s, int64_t shift,
-                    size_t *from, size_t *to) {
+static void find_overlap(const struct ni_align_seat *of, const struct ni_align_seat *s, int64_t shift,
+                         size_t *from, size_t *to) {
   const int64_t end = (int64_t)of->n_marks - shift;
   *from = shift < 0 ? (size_t)-shift : 0;
   *to = end < 0 ? 0 : (size_t)end < s->n_marks ? (size_t)end : s->n_marks;
 }
 
-static bool fits(const struct ni_align_seat *of, const struct ni_align_seat *s, int64_t shift) {
+static bool has_same_tokens(const struct ni_align_seat *of, const struct ni_align_seat *s, int64_t shift) {
   size_t from, to;
-  overlap(of, s, shift, &from, &to);
+  find_overlap(of, s, shift, &from, &to);
   /* A few that agree at the very end say nothing. */
   const size_t least = s->n_marks < of->n_marks ? s->n_marks : of->n_marks;
   if (to <= from || (to - from) * 2 < least)
@@ -178,11 +179,12 @@ static int by_value(const void *a, const void *b) {
   return *x < *y ? -1 : *x > *y;
 }
 
-/* Between the quarters of the differences of ends. */
-static void judge(const struct ni_align_seat *of, const struct ni_align_seat *s, struct place *p) {
+/* Judges the shift by the distance between the quartiles of the differences of ends. */
+static void judge_shift(const struct ni_align_seat *of, const struct ni_align_seat *s,
+                        struct shift_place *p) {
   int64_t apart[SAMPLES];
   size_t from, to, n = 0, together = 0;
-  overlap(of, s, p->shift, &from, &to);
+  find_overlap(of, s, p->shift, &from, &to);
   for (size_t i = from; i < to; i++)
     together += s->mark[i].together;
   const bool choose = together >= 8;
@@ -193,7 +195,9 @@ static void judge(const struct ni_align_seat *of, const struct ni_align_seat *s,
       p->steps++;
       p->same_steps += x->step == y->step;
     }
-    if ((choose && !x->together) || k++ % every || n == SAMPLES)
+    if (choose && !x->together)
+      continue;
+    if (k++ % every || n == SAMPLES)
       continue;
     apart[n++] = x->end_ns - y->end_ns;
   }
@@ -201,8 +205,8 @@ static void judge(const struct ni_align_seat *of, const struct ni_align_seat *s,
   p->scatter_ns = n ? apart[n * 3 / 4] - apart[n / 4] : INT64_MAX;
 }
 
-/* Most of those in steps are in the same ones, and nowhere else so many. */
-static bool by_steps(const struct place *p, size_t n, size_t *best) {
+/* Chooses the shift with which most operations in steps are in the same steps, if no other has as many. */
+static bool choose_by_steps(const struct shift_place *p, size_t n, size_t *best) {
   uint32_t most = 0, second = 0;
   for (size_t i = 0; i < n; i++) {
     const uint32_t share = p[i].steps >= 2 ? (uint32_t)((uint64_t)p[i].same_steps * 1000 / p[i].steps) : 0;
@@ -216,7 +220,7 @@ static bool by_steps(const struct place *p, size_t n, size_t *best) {
   return most >= 900 && second < most;
 }
 
-static bool by_ends(const struct place *p, size_t n, size_t *best) {
+static bool choose_by_ends(const struct shift_place *p, size_t n, size_t *best) {
   int64_t least = INT64_MAX, second = INT64_MAX;
   for (size_t i = 0; i < n; i++) {
     if (p[i].scatter_ns < least) {
@@ -230,28 +234,31 @@ static bool by_ends(const struct place *p, size_t n, size_t *best) {
 }
 
 /* *shift: of s upon the measure. */
-static enum ni_align_how lay(const struct ni_align_seat *of, const struct ni_align_seat *s,
-                             struct place *place, int64_t *shift) {
+static enum ni_align_how find_shift(const struct ni_align_seat *of, const struct ni_align_seat *s,
+                                    struct shift_place *place, int64_t *shift) {
   size_t n = 0, best = 0;
   for (int64_t k = 1 - (int64_t)s->n_marks; k < (int64_t)of->n_marks; k++) {
-    if (!fits(of, s, k))
+    if (!has_same_tokens(of, s, k))
       continue;
-    place[n] = (struct place){.shift = k};
-    judge(of, s, &place[n++]);
+    place[n] = (struct shift_place){.shift = k};
+    judge_shift(of, s, &place[n++]);
   }
   if (n == 0)
     return NI_ALIGN_APART;
-  const enum ni_align_how how = n == 1 ? NI_ALIGN_ONE
-      : by_steps(place, n, &best)      ? NI_ALIGN_STEPS
-      : by_ends(place, n, &best)       ? NI_ALIGN_ENDS
-                                       : NI_ALIGN_APART;
+  enum ni_align_how how = NI_ALIGN_APART;
+  if (n == 1)
+    how = NI_ALIGN_ONE;
+  else if (choose_by_steps(place, n, &best))
+    how = NI_ALIGN_STEPS;
+  else if (choose_by_ends(place, n, &best))
+    how = NI_ALIGN_ENDS;
   *shift = place[best].shift;
   return how;
 }
 
 /* ---- all of a communicator ----------------------------------------------------------------------------- */
 
-static void by_numbers(struct ni_align_seat *s, size_t n) {
+static void shift_by_numbers(struct ni_align_seat *s, size_t n) {
   uint64_t least = UINT64_MAX;
   bool sparse = false;
   for (size_t i = 0; i < n; i++) {
@@ -280,8 +287,8 @@ static int add_before(struct ni_align_before **item, size_t *n, size_t *cap, uin
   return 0;
 }
 
-/* Whoever recorded at that place says which function it was; NULL: nobody did. */
-static const struct ni_align_mark *mark_at(const struct ni_align_seat *s, size_t n, uint64_t place) {
+/* Finds a rank that recorded at that place and says which function it was; NULL: nobody did. */
+static const struct ni_align_mark *find_mark_at(const struct ni_align_seat *s, size_t n, uint64_t place) {
   for (size_t i = 0; i < n; i++)
     if (s[i].how != NI_ALIGN_APART && s[i].ahead <= place && place - s[i].ahead < s[i].n_marks)
       return &s[i].mark[place - s[i].ahead];
@@ -297,7 +304,7 @@ static int count_all_before(struct ni_align_seat *s, size_t n) {
   if (last > 2 * NI_ALIGN_OPS)
     last = 0;
   for (uint64_t place = 0; place < last; place++) {
-    const struct ni_align_mark *mark = mark_at(s, n, place);
+    const struct ni_align_mark *mark = find_mark_at(s, n, place);
     for (size_t i = 0; mark && i < n; i++)
       if (s[i].how != NI_ALIGN_APART && s[i].ahead > place &&
           add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, mark->func, 1) < 0)
@@ -308,15 +315,15 @@ static int count_all_before(struct ni_align_seat *s, size_t n) {
 
 /*
  * Where the numbers of a rank begin that is not to be compared. A rank has less than 2^22 operations, and
- * some readers take the lower 32 bits of a number alone: these are no other rank's either, of the first
- * 1,023.
+ * some readers take only the lower 32 bits of a number. No other rank of the first 1,023 has these numbers.
  */
-static uint64_t own_numbers(size_t i) {
+static uint64_t first_own_number(size_t i) {
   const uint64_t nth = i + 1;
   return nth << 32 | (nth & 0x3ff) << 22;
 }
 
-static void by_laying(struct ni_align_seat *s, size_t n, struct place *place, int64_t *shift) {
+static void shift_by_comparison(struct ni_align_seat *s, size_t n, struct shift_place *place,
+                                int64_t *shift) {
   size_t of = 0;
   int64_t least = 0;
   for (size_t i = 1; i < n; i++)
@@ -324,23 +331,23 @@ static void by_laying(struct ni_align_seat *s, size_t n, struct place *place, in
       of = i;
   for (size_t i = 0; i < n; i++) {
     shift[i] = 0;
-    s[i].how = i == of ? n > 1 ? NI_ALIGN_ONE : NI_ALIGN_ALONE : lay(&s[of], &s[i], place, &shift[i]);
+    s[i].how = i == of ? n > 1 ? NI_ALIGN_ONE : NI_ALIGN_ALONE : find_shift(&s[of], &s[i], place, &shift[i]);
     if (s[i].how != NI_ALIGN_APART && shift[i] < least)
       least = shift[i];
   }
   for (size_t i = 0; i < n; i++)
-    s[i].ahead = s[i].how == NI_ALIGN_APART ? own_numbers(i) : (uint64_t)(shift[i] - least);
+    s[i].ahead = s[i].how == NI_ALIGN_APART ? first_own_number(i) : (uint64_t)(shift[i] - least);
 }
 
 /*
- * One side, or a sender and a receiver. More of them, as where a rank has two recordings, are nobody's
- * counterpart.
+ * Aligns messages of one side, or of a sender and a receiver. If there are more sides, as with two recordings
+ * of a rank, nobody is the counterpart.
  */
-static void lay_messages(struct ni_align_seat *s, size_t n, struct place *place, int64_t *shift) {
+static void align_messages(struct ni_align_seat *s, size_t n, struct shift_place *place, int64_t *shift) {
   const bool alone = n == 1, both = n == 2 && s[0].rank != s[1].rank,
              marked = s[0].n_marks && (alone || s[1].n_marks);
   if (marked && (alone || both))
-    by_laying(s, n, place, shift);
+    shift_by_comparison(s, n, place, shift);
   for (size_t i = 0; i < n; i++) {
     if (!marked || !(alone || both))
       s[i].how = NI_ALIGN_APART;
@@ -351,8 +358,8 @@ static void lay_messages(struct ni_align_seat *s, size_t n, struct place *place,
 
 /* ---- communicators side by side ------------------------------------------------------------------------ */
 
-/* The first step that all files recorded from its begin on; 0: some have no steps. */
-static uint32_t common_step(const struct ni_align *a) {
+/* Finds the first step that all files recorded from its begin; 0: some have no steps. */
+static uint32_t find_common_step(const struct ni_align *a) {
   uint32_t common = 0, n_files = 0;
   for (size_t i = 0; i < a->n; i++)
     if (a->seat[i].file >= n_files)
@@ -388,10 +395,10 @@ struct moment {
 };
 
 /*
- * A communicator that all files are in, of several the one with the fewest operations: the first one of these
- * that all recorded behind their first one. false: there is none.
+ * Finds a communicator that all files are in, or of several the one with the fewest operations, and in it the
+ * end of the first operation that all recorded behind their first one. false: there is none.
  */
-static bool common_end(const struct ni_align *a, uint32_t n_files, int64_t *end_ns) {
+static bool find_common_end(const struct ni_align *a, uint32_t n_files, int64_t *end_ns) {
   const struct ni_align_seat *best = NULL;
   uint64_t place = 0;
   for (size_t from = 0, to; from < a->n; from = to) {
@@ -399,14 +406,17 @@ static bool common_end(const struct ni_align *a, uint32_t n_files, int64_t *end_
     uint64_t last = 0, least = UINT64_MAX;
     for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++) {
       const struct ni_align_seat *s = &a->seat[to];
-      known =
-          known && !s->of && s->how != NI_ALIGN_APART && !s->sparse && (to == from || s->file != s[-1].file);
+      const bool is_one_of_file = to == from || s->file != s[-1].file;
+      const bool is_numbered = !s->of && s->how != NI_ALIGN_APART && !s->sparse;
+      known = known && is_numbered && is_one_of_file;
       if (s->ahead > last)
         last = s->ahead;
       if (s->ahead + s->n_marks < least)
         least = s->ahead + s->n_marks;
     }
-    if (!known || to - from != n_files || last + 1 >= least || (best && best->n <= a->seat[from].n))
+    const bool is_of_all = known && to - from == n_files;
+    const bool is_smaller = !best || best->n > a->seat[from].n;
+    if (!is_of_all || last + 1 >= least || !is_smaller)
       continue;
     best = &a->seat[from];
     place = last + 1;
@@ -422,8 +432,7 @@ static bool is_behind(const struct moment *m, const struct ni_align_seat *s,
 }
 
 /*
- * Counts of each function of a communicator before that moment. *n 0: nobody in it recorded anything behind
- * it.
+ * Counts each function of a communicator before that moment. *n 0: nobody in it recorded anything after it.
  */
 static int count_to_moment(struct ni_align_seat *s, size_t n, const struct moment *m,
                            struct ni_align_seat *to) {
@@ -440,7 +449,7 @@ static int count_to_moment(struct ni_align_seat *s, size_t n, const struct momen
     return 0;
   to->n = 1;
   for (uint64_t k = 0; k < place; k++) {
-    const struct ni_align_mark *mark = mark_at(s, n, k);
+    const struct ni_align_mark *mark = find_mark_at(s, n, k);
     if (mark && add_before(&to->before, &to->n_before, &to->cap_before, mark->func, 1) < 0)
       return -ENOMEM;
   }
@@ -448,8 +457,8 @@ static int count_to_moment(struct ni_align_seat *s, size_t n, const struct momen
 }
 
 /* to: what this communicator counts to; most: what the one counts to that counts furthest. */
-static int move_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat *to,
-                   const struct ni_align_seat *most) {
+static int shift_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat *to,
+                    const struct ni_align_seat *most) {
   for (size_t i = 0; i < n; i++) {
     if (s[i].how == NI_ALIGN_APART || s[i].sparse)
       continue;
@@ -463,7 +472,7 @@ static int move_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat
   return 0;
 }
 
-/* How many files have a seat, and the largest number of one. */
+/* Counts the files that have a seat, and finds their largest number. */
 static int count_files(const struct ni_align *a, uint32_t *n, uint32_t *last) {
   for (size_t i = 0; i < a->n; i++)
     if (a->seat[i].file > *last)
@@ -478,7 +487,7 @@ static int count_files(const struct ni_align *a, uint32_t *n, uint32_t *last) {
   return had_room ? 0 : -ENOMEM;
 }
 
-static size_t end_of(const struct ni_align *a, size_t from) {
+static size_t find_end(const struct ni_align *a, size_t from) {
   size_t to = from;
   while (to < a->n && a->seat[to].hash == a->seat[from].hash)
     to++;
@@ -491,13 +500,13 @@ static int count_to_same(struct ni_align *a) {
   int64_t *end_ns = count_files(a, &n_files, &last_file) < 0 ? NULL : calloc(last_file + 1, sizeof *end_ns);
   if (!end_ns)
     return -ENOMEM;
-  const struct moment moment = {.step = common_step(a), .end_ns = end_ns};
-  const bool found = moment.step || common_end(a, n_files, end_ns);
+  const struct moment moment = {.step = find_common_step(a), .end_ns = end_ns};
+  const bool found = moment.step || find_common_end(a, n_files, end_ns);
   struct ni_align_seat most = {0}, to;
   int e = 0;
   for (int pass = 0; pass < 2 && found; pass++)
     for (size_t from = 0, end; e == 0 && from < a->n; from = end) {
-      end = end_of(a, from);
+      end = find_end(a, from);
       e = count_to_moment(a->seat + from, end - from, &moment, &to);
       for (size_t k = 0; pass == 0 && e == 0 && k < to.n_before; k++) {
         const uint64_t had = ni_align_before(&most, to.before[k].func), has = to.before[k].n;
@@ -505,7 +514,7 @@ static int count_to_same(struct ni_align *a) {
                        has > had ? has - had : 0);
       }
       if (pass == 1 && e == 0 && to.n)
-        e = move_to(a->seat + from, end - from, &to, &most);
+        e = shift_to(a->seat + from, end - from, &to, &most);
       free(to.before);
     }
   free(most.before);
@@ -531,7 +540,7 @@ static int by_file(const void *a, const void *b) {
   return x->of < y->of ? -1 : x->of > y->of;
 }
 
-/* Those without collectives leave. */
+/* Drops seats without collectives. */
 static void drop_empty(struct ni_align *a) {
   size_t kept = 0;
   for (size_t i = 0; i < a->n; i++)
@@ -541,7 +550,7 @@ static void drop_empty(struct ni_align *a) {
 }
 
 int ni_align_find(struct ni_align *a) {
-  struct place *place = malloc(PLACES * sizeof *place);
+  struct shift_place *place = malloc(PLACES * sizeof *place);
   int64_t *shift = malloc((a->n + 1) * sizeof *shift);
   int e = place && shift ? 0 : -ENOMEM;
   drop_empty(a);
@@ -552,11 +561,11 @@ int ni_align_find(struct ni_align *a) {
     for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++)
       seq = seq && a->seat[to].seq;
     if (a->seat[from].of)
-      lay_messages(a->seat + from, to - from, place, shift);
+      align_messages(a->seat + from, to - from, place, shift);
     else if (seq)
-      by_numbers(a->seat + from, to - from);
+      shift_by_numbers(a->seat + from, to - from);
     else
-      by_laying(a->seat + from, to - from, place, shift);
+      shift_by_comparison(a->seat + from, to - from, place, shift);
     e = count_all_before(a->seat + from, to - from);
   }
   if (e == 0)

@@ -103,16 +103,16 @@ static const struct format {
      NULL}};
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-static const struct format *format_of(const char *name) {
+static const struct format *find_format(const char *name) {
   for (size_t i = 0; i < FORMATS; i++)
     if (strcmp(formats[i].name, name) == 0)
       return &formats[i];
   return NULL;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_import(void *into) {
   struct import *x = into;
-  if (!(x->format = format_of(x->words.path[0])))
+  if (!(x->format = find_format(x->words.path[0])))
     return "the first word is the format; it reads: kineto, nsys, accl";
   return x->out ? NULL : "where to? give --out LOGS";
 }
@@ -154,7 +154,7 @@ const struct ni_command ni_import_command = {
                   "of nsys export --type sqlite --include-blobs=true: with sizes and communicators"},
                  {"kineto rank*.json.gz --out logs --ranks-per-host 8",
                   "where neither files nor their names say the host"}},
-    .refuse = refuse,
+    .refuse = refuse_import,
     .run = ni_import_run};
 #undef IN
 
@@ -173,22 +173,22 @@ static int find_files(struct import *x, const char *who) {
   return e;
 }
 
-static bool same_rank(const struct ni_imported *m, const struct ni_imported *of) {
+static bool is_same_rank(const struct ni_imported *m, const struct ni_imported *of) {
   return m->rank >= 0 && of->rank == m->rank && of->world == m->world;
 }
 
-/* What was recorded of the same rank at the same time. */
-static const struct rank *same_recording(const struct import *x, const struct ni_imported *m) {
+/* The recording of the same rank at the same time. */
+static const struct rank *find_same_recording(const struct import *x, const struct ni_imported *m) {
   for (size_t i = 0; i < x->n; i++) {
     const struct ni_imported *of = &x->rank[i].m;
-    if (same_rank(m, of) && m->first_ns <= of->last_ns && of->first_ns <= m->last_ns)
+    if (is_same_rank(m, of) && m->first_ns <= of->last_ns && of->first_ns <= m->last_ns)
       return &x->rank[i];
   }
   return NULL;
 }
 
-/* The same recording once more, of a process whose rank it does not say. */
-static const struct rank *same_process(const struct import *x, const struct ni_imported *m) {
+/* The same recording once more, of a process whose rank it does not state. */
+static const struct rank *find_same_process(const struct import *x, const struct ni_imported *m) {
   for (size_t i = 0; m->rank < 0 && m->pid > 0 && i < x->n; i++) {
     const struct ni_imported *y = &x->rank[i].m;
     if (y->pid == m->pid && y->first_ns == m->first_ns && strcmp(y->host, m->host) == 0)
@@ -197,7 +197,7 @@ static const struct rank *same_process(const struct import *x, const struct ni_i
   return NULL;
 }
 
-static const char *why_not(const struct import *x, int e) {
+static const char *explain_failure(const struct import *x, int e) {
   if (e == -EBADMSG)
     return x->format->broken;
   if (e == -EFBIG)
@@ -210,7 +210,7 @@ static const char *why_not(const struct import *x, int e) {
   return e == -ENODATA ? x->format->none : strerror(-e);
 }
 
-static int put_aside(struct import *x, struct rank *r) {
+static int spool_rank(struct import *x, struct rank *r) {
   const size_t bytes = r->m.n * sizeof *r->m.op;
   int e = ni_spill_reserve(&x->aside, bytes, &r->at);
   if (e == 0)
@@ -221,7 +221,7 @@ static int put_aside(struct import *x, struct rank *r) {
   return e;
 }
 
-static int take_back(struct import *x, struct rank *r) {
+static int reload_rank(struct import *x, struct rank *r) {
   if (!(r->m.op = malloc((r->m.n + 1) * sizeof *r->m.op)))
     return -ENOMEM;
   return ni_spill_read(&x->aside, r->m.op, r->m.n * sizeof *r->m.op, r->at);
@@ -237,33 +237,33 @@ static int make_folder(struct import *x, const char *who) {
   return x->dir < 0 ? x->dir : 0;
 }
 
-static void leave_out(struct import *x, const char *path, const char *why) {
+static void report_left_out(struct import *x, const char *path, const char *why) {
   ni_say(stderr, "%s: %s: left out: %s\n", x->who, path, why);
   x->left_out++;
 }
 
-/* A process of a file. */
-static int take(void *arg, struct ni_imported *m) {
+/* Adds a process of a file. */
+static int add_process(void *arg, struct ni_imported *m) {
   struct import *x = arg;
-  const struct rank *before = same_recording(x, m);
+  const struct rank *before = find_same_recording(x, m);
   char why[1024];
   snprintf(why, sizeof why, "%s; the others of its process were read", x->format->broken);
   if (m->n_unread)
-    leave_out(x, m->unread, why);
+    report_left_out(x, m->unread, why);
   if (m->n_unread > 1)
     ni_say(stderr, "%s: and %zu more of that process\n", x->who, m->n_unread - 1);
-  const struct rank *again = before ? NULL : same_process(x, m);
+  const struct rank *again = before ? NULL : find_same_process(x, m);
   if (again) {
     snprintf(why, sizeof why, "it is of process %" PRId64 " on %.200s, as %.700s is", m->pid, m->host,
              again->m.path);
-    leave_out(x, m->path, why);
+    report_left_out(x, m->path, why);
     ni_imported_free(m);
     return 0;
   }
   if (before) {
     snprintf(why, sizeof why, "it is of rank %d, as %.700s is, and of the same time", m->rank,
              before->m.path);
-    leave_out(x, m->path, why);
+    report_left_out(x, m->path, why);
     ni_imported_free(m);
     return 0;
   }
@@ -274,18 +274,18 @@ static int take(void *arg, struct ni_imported *m) {
   x->rank[x->n] = (struct rank){.m = *m};
   int e = make_folder(x, x->who);
   if (e == 0)
-    e = put_aside(x, &x->rank[x->n]);
+    e = spool_rank(x, &x->rank[x->n]);
   x->n++;
   x->failed = e < 0;
   return e;
 }
 
-/* Not 0: nothing more can be read, whatever file comes. */
-static int read_process(struct import *x, const char *const *path, size_t n) {
-  const int e = x->format->read(path, n, take, x, &x->progress);
+/* Not 0: no other file can be read either. */
+static int read_recording(struct import *x, const char *const *path, size_t n) {
+  const int e = x->format->read(path, n, add_process, x, &x->progress);
   if (e == 0 || e == -ENOMEM || x->failed)
     return e;
-  leave_out(x, path[0], why_not(x, e));
+  report_left_out(x, path[0], explain_failure(x, e));
   return 0;
 }
 
@@ -295,7 +295,7 @@ static int by_process(const void *a, const void *b) {
   return sorting->by_process(*x, *y);
 }
 
-static int read_all(struct import *x, const char *who) {
+static int read_all_recordings(struct import *x, const char *who) {
   uint64_t bytes = 0;
   const size_t n = x->files.n;
   const char **path = malloc((n + 1) * sizeof *path);
@@ -311,7 +311,7 @@ static int read_all(struct import *x, const char *who) {
   for (size_t from = 0, to; e == 0 && from < n; from = to) {
     for (to = from + 1; to < n && x->format->same_process && x->format->same_process(path[from], path[to]);)
       to++;
-    e = read_process(x, path + from, to - from);
+    e = read_recording(x, path + from, to - from);
     ni_progress_add(&x->progress, 0, to - from);
   }
   ni_progress_end(&x->progress);
@@ -332,7 +332,7 @@ static NI_ORDER_BY(by_time, struct rank, m.first_ns, m.rank)
   bool again = false;
   for (size_t i = 0; i < x->n; i++)
     for (size_t k = 0; k < i; k++)
-      again |= same_rank(&x->rank[i].m, &x->rank[k].m);
+      again |= is_same_rank(&x->rank[i].m, &x->rank[k].m);
   x->cycles = 1;
   if (!again)
     return;
@@ -343,7 +343,7 @@ static NI_ORDER_BY(by_time, struct rank, m.first_ns, m.rank)
     const struct ni_imported *m = &x->rank[i].m;
     bool ends = i > first && m->first_ns > last_ns;
     for (size_t k = first; k < i; k++)
-      ends |= same_rank(m, &x->rank[k].m);
+      ends |= is_same_rank(m, &x->rank[k].m);
     if (ends) {
       first = i;
       x->cycles++;
@@ -354,8 +354,8 @@ static NI_ORDER_BY(by_time, struct rank, m.first_ns, m.rank)
   }
 }
 
-/* Communicators and ranks as all files of the cycle at hand together have them. */
-static int settle(struct import *x) {
+/* Settles communicators and ranks, by all files of the current cycle together. */
+static int settle_cycle(struct import *x) {
   struct ni_settled found;
   struct ni_imported **m = malloc((x->n + 1) * sizeof *m);
   if (!m)
@@ -377,8 +377,8 @@ static int settle(struct import *x) {
   return 0;
 }
 
-/* Numbers of all ranks' operations in the cycle at hand. */
-static int number(struct import *x) {
+/* Aligns the numbers of operations of all ranks in the current cycle. */
+static int align_numbers(struct import *x) {
   int e = 0;
   ni_align_free(&x->align);
   x->align = (struct ni_align){0};
@@ -386,7 +386,7 @@ static int number(struct import *x) {
     struct ni_imported *m = &x->rank[i].m;
     if (x->rank[i].cycle != x->cycle || m->numbered)
       continue;
-    e = take_back(x, &x->rank[i]);
+    e = reload_rank(x, &x->rank[i]);
     if (e == 0)
       e = ni_align_add(&x->align, (uint32_t)i, m);
     free(m->op);
@@ -395,7 +395,7 @@ static int number(struct import *x) {
   return e == 0 ? ni_align_find(&x->align) : e;
 }
 
-/* Of several cycles each has a folder below --out. */
+/* If there are several cycles, each has a folder below --out. */
 static int enter_cycle(struct import *x, const char *who) {
   char why[512];
   snprintf(x->into, sizeof x->into, "%s", x->out);
@@ -413,10 +413,10 @@ static int enter_cycle(struct import *x, const char *who) {
 /* ---- writing ------------------------------------------------------------------------------------------- */
 
 /*
- * What the file states, else what the user does, else a name that says that nobody knows: then no two ranks
- * share a host.
+ * Chooses the host: what the file states, else what the user states, else a name that says that it is
+ * unknown. Then no two ranks share a host.
  */
-static void host_of(const struct import *x, const struct ni_imported *m, char out[256]) {
+static void choose_host(const struct import *x, const struct ni_imported *m, char out[256]) {
   if (*m->host)
     snprintf(out, 256, "%s", m->host);
   else if (m->rank >= 0 && x->ranks_per_host)
@@ -428,10 +428,10 @@ static void host_of(const struct import *x, const struct ni_imported *m, char ou
 }
 
 /*
- * Containers count pids by themselves, so those of one host may have the same one; and a source may state
- * none.
+ * Counts earlier ranks with the same name. Containers have their own pids, so those of one host may be equal;
+ * and a source may state none.
  */
-static size_t named_alike(const struct import *x, size_t rank, const char *host) {
+static size_t count_same_names(const struct import *x, size_t rank, const char *host) {
   const struct ni_imported *m = &x->rank[rank].m;
   size_t n = 0;
   for (size_t i = 0; i < rank; i++) {
@@ -439,14 +439,14 @@ static size_t named_alike(const struct import *x, size_t rank, const char *host)
     char its[256];
     if (o->pid != m->pid || o->first_ns / 1000000000 != m->first_ns / 1000000000)
       continue;
-    host_of(x, o, its);
+    choose_host(x, o, its);
     n += strcmp(its, host) == 0;
   }
   return n;
 }
 
-static void say_rank(const struct import *x, const struct ni_imported *m, const char *host,
-                     const char *name) {
+static void report_rank(const struct import *x, const struct ni_imported *m, const char *host,
+                        const char *name) {
   char rank[64] = "no rank";
   const char *by = m->rank_of_name ? " (by the file's name)"
       : m->rank_of_comm            ? " (by the communicator of all)"
@@ -467,16 +467,16 @@ static int write_rank(struct import *x, const char *who, size_t i) {
                             .mechanism = x->format->mechanism,
                             .source = x->format->source};
   char host[256];
-  host_of(x, m, host);
+  choose_host(x, m, host);
   l.host = host;
-  l.before = named_alike(x, i, host);
-  int e = take_back(x, &x->rank[i]);
+  l.before = count_same_names(x, i, host);
+  int e = reload_rank(x, &x->rank[i]);
   if (e == 0)
     e = ni_import_log(&l, x->dir);
   if (e < 0)
     ni_say(stderr, "%s: %s: %s\n", who, x->into, *l.why ? l.why : strerror(-e));
   else
-    say_rank(x, m, host, l.name);
+    report_rank(x, m, host, l.name);
   free(m->op);
   m->op = NULL;
   return e;
@@ -497,8 +497,11 @@ static int write_all(struct import *x, const char *who) {
 
 /* ---- what is worth knowing ----------------------------------------------------------------------------- */
 
-/* From whom to whom, by the receiver, or by the sender where that is who is apart. */
-static void say_messages(const struct import *x, const struct ni_align_seat *s) {
+/*
+ * Reports from whom to whom, from the side of the receiver, or of the sender if that is the one that is
+ * apart.
+ */
+static void report_messages(const struct import *x, const struct ni_align_seat *s) {
   const struct ni_imported_comm *c = &x->rank[s->file].m.comm[s->comm];
   const int32_t peer = (int32_t)((s->of - 1) / 2);
   ni_say(stdout,
@@ -509,7 +512,7 @@ static void say_messages(const struct import *x, const struct ni_align_seat *s) 
 }
 
 /* Messages between two ranks of which one recorded earlier ones, and those of which nobody can tell. */
-static size_t say_pairs(const struct import *x) {
+static size_t report_pairs(const struct import *x) {
   size_t apart = 0, how[NI_ALIGN_APART + 1] = {0}, later = 0;
   NI_EACH(const struct ni_align_seat, s, x->align.seat, x->align.n) {
     if (!s->of)
@@ -518,7 +521,7 @@ static size_t say_pairs(const struct import *x) {
     later += is_later;
     how[s->how] += is_later;
     if (s->how == NI_ALIGN_APART && apart++ < 4)
-      say_messages(x, s);
+      report_messages(x, s);
   }
   if (apart > 4)
     ni_say(stdout, "... and messages of %zu more\n", apart - 4);
@@ -531,7 +534,7 @@ static size_t say_pairs(const struct import *x) {
 }
 
 /* Ranks of communicators whose operations were laid upon others', and those of which nobody can tell. */
-static size_t say_numbers(const struct import *x) {
+static size_t report_numbers(const struct import *x) {
   size_t apart = 0, how[NI_ALIGN_APART + 1] = {0}, later = 0;
   NI_EACH(const struct ni_align_seat, s, x->align.seat, x->align.n) {
     if (s->of)
@@ -557,12 +560,12 @@ static size_t say_numbers(const struct import *x) {
   return apart;
 }
 
-static void say_operations(uint64_t n, const char *have) {
+static void report_operations(uint64_t n, const char *have) {
   if (n)
     ni_say(stdout, "%" PRIu64 " %s %s\n", n, ni_plural(n, "operation has", "operations have"), have);
 }
 
-static void say_absent(const struct import *x) {
+static void report_absent(const struct import *x) {
   uint64_t ops = 0, unlaunched = 0, unsized = 0, ungrouped = 0, bad = 0;
   size_t hostless = 0, timeless = 0, dateless = 0;
   for (size_t i = 0; i < x->n; i++) {
@@ -608,12 +611,12 @@ static void say_absent(const struct import *x) {
            x->settled.alone, ni_plural(x->settled.alone, "communicator was", "communicators were"));
   if (timeless)
     ni_say(stdout, "when operations began is not in the source: only how long they took is compared\n");
-  say_operations(ungrouped, "no communicator, or no rank in it: not compared with other ranks");
-  say_operations(unsized, "no size: 0 bytes here, and no bandwidth");
+  report_operations(ungrouped, "no communicator, or no rank in it: not compared with other ranks");
+  report_operations(unsized, "no size: 0 bytes here, and no bandwidth");
   if (ops && unsized == ops && x->format->without_sizes)
     ni_say(stdout, "%s\n", x->format->without_sizes);
   if (!timeless)
-    say_operations(unlaunched, "no launch: nothing is said of how late they were launched");
+    report_operations(unlaunched, "no launch: nothing is said of how late they were launched");
   if (bad)
     ni_say(stdout, "%" PRIu64 " %s could not be read, or had a time that cannot be\n", bad,
            ni_plural(bad, "event", "events"));
@@ -624,26 +627,27 @@ static int run_cycle(struct import *x, const char *who, size_t *apart) {
   int e = enter_cycle(x, who);
   if (e < 0)
     return e;
-  e = settle(x);
+  e = settle_cycle(x);
   if (e == 0)
-    e = number(x);
+    e = align_numbers(x);
   if (e < 0)
     ni_say(stderr, "%s: %s\n", who, strerror(-e));
   if (e == 0)
     e = write_all(x, who);
   if (e == 0)
-    *apart += say_numbers(x) + say_pairs(x);
+    *apart += report_numbers(x) + report_pairs(x);
   return e;
 }
 
-static int run(struct import *x, const char *who, size_t *apart) {
+static int import_files(struct import *x, const char *who, size_t *apart) {
   x->who = who;
   int e = find_files(x, who);
   if (e == 0)
-    e = read_all(x, who);
+    e = read_all_recordings(x, who);
   if (e == 0 && x->n == 0)
     return -ENODATA; /* each was named */
-  if (e == -ENOMEM || (e < 0 && x->dir >= 0 && x->n && e != -ENOENT))
+  const bool is_unsaid = e < 0 && e != -ENOENT && x->dir >= 0 && x->n;
+  if (e == -ENOMEM || is_unsaid)
     ni_say(stderr, "%s: %s\n", who, strerror(-e));
   if (e == 0)
     find_cycles(x);
@@ -665,9 +669,9 @@ int ni_import_run(int argc, char **argv) {
     ni_spill_init(&x.aside, x.out, 0);
     code = NI_EXIT_COULD_NOT_RUN;
     size_t apart = 0;
-    if (run(&x, argv[0], &apart) == 0) {
+    if (import_files(&x, argv[0], &apart) == 0) {
       if (!x.quiet)
-        say_absent(&x);
+        report_absent(&x);
       code = apart || x.left_out ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
     }
     ni_spill_close(&x.aside);

@@ -29,8 +29,8 @@ struct writing {
   char line[NI_LINE_MAX_BYTES];
 };
 
-static void put(struct writing *w, size_t n) { fwrite(w->line, 1, n, w->f); }
-#define PUT(name, prefix, in) put(w, ni_format_##name(w->line, sizeof w->line, prefix, w->ts_us, in))
+static void write_line(struct writing *w, size_t n) { fwrite(w->line, 1, n, w->f); }
+#define PUT(name, prefix, in) write_line(w, ni_format_##name(w->line, sizeof w->line, prefix, w->ts_us, in))
 
 static int open_prefixes(struct writing *w) {
   const struct ni_import_log *l = w->l;
@@ -54,12 +54,12 @@ static int open_prefixes(struct writing *w) {
   return e;
 }
 
-static void put_note(struct writing *w, const char *text) {
+static void write_note(struct writing *w, const char *text) {
   const struct ni_note_line note = {.text = text};
   PUT(note, &w->process, &note);
 }
 
-static void put_process(struct writing *w) {
+static void write_process(struct writing *w) {
   const struct ni_imported *m = w->l->m;
   char text[4096];
   const struct ni_process_line process = {.start_ns = (uint64_t)m->first_ns,
@@ -70,21 +70,21 @@ static void put_process(struct writing *w) {
   PUT(process, &w->process, &process);
   snprintf(text, sizeof text, "imported from %s, %s: what that does not say is absent here", w->l->source,
            m->path);
-  put_note(w, text);
+  write_note(w, text);
   if (m->undated)
-    put_note(w, "the source has no date: its times count from 2020-01-01, 00:00 UTC");
+    write_note(w, "the source has no date: its times count from 2020-01-01, 00:00 UTC");
   if (m->rank_of_comm)
-    put_note(w, "the process's rank is that in the communicator of all processes that were imported");
+    write_note(w, "the process's rank is that in the communicator of all processes that were imported");
   uint64_t untimed = 0;
   for (size_t i = 0; i < m->n_comms; i++)
     untimed += m->comm[i].untimed;
   snprintf(text, sizeof text, "%" PRIu64 " operations and steps of the proxy were not timed", untimed);
   if (untimed)
-    put_note(w, text);
+    write_note(w, text);
 }
 
-static void put_comm(struct writing *w, const struct ni_imported_comm *c,
-                     const struct ni_line_prefix *prefix) {
+static void write_comm(struct writing *w, const struct ni_imported_comm *c,
+                       const struct ni_line_prefix *prefix) {
   const struct ni_comm_line comm = {.name = *c->name ? c->name : NULL,
                                     .hash = c->hash,
                                     .rank = c->rank,
@@ -94,7 +94,7 @@ static void put_comm(struct writing *w, const struct ni_imported_comm *c,
 }
 
 /* As somebody would have set them with `ctl mark`. */
-static void put_step(struct writing *w, const struct ni_imported_step *s) {
+static void write_step(struct writing *w, const struct ni_imported_step *s) {
   char name[32];
   snprintf(name, sizeof name, "ProfilerStep#%" PRIu32, s->number);
   const struct ni_control_line mark = {.source = w->l->mechanism,
@@ -107,10 +107,10 @@ static void put_step(struct writing *w, const struct ni_imported_step *s) {
 }
 
 /*
- * A start whose launch is not known is that of a channel, as in verbose logs: there is no enqueue to count
- * from.
+ * Sets start and launch. A start without a known launch is that of a channel, as in verbose logs: there is no
+ * enqueue to count from.
  */
-static void begin_of(const struct ni_imported_op *op, struct ni_record *r, struct ni_trace *trace) {
+static void set_begin(const struct ni_imported_op *op, struct ni_record *r, struct ni_trace *trace) {
   if (op->enqueue_ns != NI_IMPORTED_NEVER && op->enqueue_ns > 0) {
     r->has |= NI_HAS_ENQUEUE | NI_HAS_GPU_DELTA;
     r->enqueue_ns = (uint64_t)op->enqueue_ns;
@@ -139,7 +139,7 @@ static int open_pairs(struct writing *w) {
 }
 
 /* false: it is no message with two sides, or the source numbers operations itself. */
-static bool pair_number(struct writing *w, const struct ni_imported_op *op, uint64_t *pair_sn) {
+static bool find_pair_number(struct writing *w, const struct ni_imported_op *op, uint64_t *pair_sn) {
   bool received;
   if (w->l->m->numbered || !ni_align_is_message(w->l->m, op, &received))
     return false;
@@ -152,7 +152,7 @@ static bool pair_number(struct writing *w, const struct ni_imported_op *op, uint
   return true;
 }
 
-static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t sn, uint64_t rec_sn) {
+static void write_op(struct writing *w, const struct ni_imported_op *op, uint64_t sn, uint64_t rec_sn) {
   const struct ni_imported *m = w->l->m;
   struct ni_trace trace;
   struct ni_record r = {.kind = (enum ni_kind)op->kind,
@@ -171,7 +171,7 @@ static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t 
     r.has |= NI_HAS_NCHANNELS;
   if (op->root >= 0)
     r.has |= NI_HAS_ROOT;
-  if (pair_number(w, op, &r.pair_sn))
+  if (find_pair_number(w, op, &r.pair_sn))
     r.has |= NI_HAS_PAIR_SN;
   if (op->algo)
     r.algo = m->funcs[op->algo - 1];
@@ -187,12 +187,14 @@ static void put_op(struct writing *w, const struct ni_imported_op *op, uint64_t 
   ni_timing_fill(&r, ni_func_from_name(r.func), m->comm[op->comm].n_ranks, &in);
   if (!op->sized)
     r.has &= ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW | NI_HAS_TESTS_SIZE);
-  begin_of(op, &r, &trace);
-  put(w, ni_format_op(w->line, sizeof w->line, &w->comm[op->comm], w->ts_us, &r));
+  set_begin(op, &r, &trace);
+  write_line(w, ni_format_op(w->line, sizeof w->line, &w->comm[op->comm], w->ts_us, &r));
 }
 
-/* Collectives are counted by function, from where the communicator's other ranks are. */
-static uint64_t number_of(struct writing *w, const struct ni_imported_op *op, uint64_t rec_sn) {
+/*
+ * The next number. Collectives are counted by function, from where the other ranks of the communicator are.
+ */
+static uint64_t next_number(struct writing *w, const struct ni_imported_op *op, uint64_t rec_sn) {
   if (w->l->m->numbered && op->seq != NI_NO_SN)
     return op->seq;
   const struct ni_align_seat *s =
@@ -209,17 +211,17 @@ static uint64_t number_of(struct writing *w, const struct ni_imported_op *op, ui
   return c->next[op->func]++;
 }
 
-static void put_ops(struct writing *w) {
+static void write_ops(struct writing *w) {
   const struct ni_imported *m = w->l->m;
   memset(w->count, 0, m->n_comms * sizeof *w->count);
   NI_EACH(const struct ni_imported_op, op, m->op, m->n) {
     const uint64_t rec_sn = w->count[op->comm].n[op->kind]++;
-    put_op(w, op, number_of(w, op, rec_sn), rec_sn);
+    write_op(w, op, next_number(w, op, rec_sn), rec_sn);
   }
 }
 
-/* What was begun and has no record. Numbers are ours: those of the lost come behind. */
-static void put_losses(struct writing *w, size_t comm, uint64_t n) {
+/* Writes what was begun and has no record. The numbers are ours: those of lost operations come last. */
+static void write_losses(struct writing *w, size_t comm, uint64_t n) {
   const struct ni_imported_comm *c = &w->l->m->comm[comm];
   const struct ni_gap_line gap = {.kind = ni_kind_names[NI_KIND_COLL],
                                   .cause = ni_drop_names[NI_DROP_POOL_FULL],
@@ -230,7 +232,7 @@ static void put_losses(struct writing *w, size_t comm, uint64_t n) {
     PUT(gap, &w->comm[comm], &gap);
 }
 
-static void put_end(struct writing *w, size_t comm) {
+static void write_end(struct writing *w, size_t comm) {
   const struct ni_imported_comm *c = &w->l->m->comm[comm];
   struct ni_stats_line s = {.final = true, .has_accounting = true};
   for (int kind = 0; kind < NI_KIND_COUNT; kind++)
@@ -245,8 +247,8 @@ static void put_end(struct writing *w, size_t comm) {
   PUT(dump_stats, &w->comm[comm], &s);
 }
 
-/* A recording without an end leaves a log without one: that is how check knows of it. */
-static void put_ends(struct writing *w) {
+/* Writes the ends. A recording without an end leaves a log without one, and so check knows of it. */
+static void write_ends(struct writing *w) {
   const struct ni_imported *m = w->l->m;
   const struct ni_stats_line process = {.final = true, .has_accounting = true};
   bool died = false;
@@ -254,9 +256,9 @@ static void put_ends(struct writing *w) {
     died = died || m->comm[i].died;
     if (!w->comm[i].text)
       continue;
-    put_losses(w, i, w->count[i].n[NI_KIND_COLL]);
+    write_losses(w, i, w->count[i].n[NI_KIND_COLL]);
     if (!m->comm[i].died)
-      put_end(w, i);
+      write_end(w, i);
   }
   if (!died)
     PUT(dump_stats, &w->process, &process);
@@ -266,7 +268,7 @@ static void put_ends(struct writing *w) {
  * <host>-pid<pid>-<start>.jsonl.gz, as the plugin's; of several of that name (containers count pids by
  * themselves) with -2, -3, ...
  */
-static int name_it(struct ni_import_log *l, struct ni_out_file *out) {
+static int name_log(struct ni_import_log *l, struct ni_out_file *out) {
   char host[256], nth[16] = "";
   const int64_t start = l->m->first_ns / 1000000000;
   int e = -EEXIST;
@@ -297,13 +299,13 @@ static int write_all(struct writing *w, struct ni_out_file *out) {
   if (e == 0 && !(w->f = ni_recover_lines(out->fd)))
     e = -ENOMEM;
   if (e == 0) {
-    put_process(w);
+    write_process(w);
     for (size_t i = 0; i < m->n_comms; i++)
       if (w->comm[i].text)
-        put_comm(w, &m->comm[i], &w->comm[i]);
-    NI_EACH(const struct ni_imported_step, s, m->step, m->n_steps) put_step(w, s);
-    put_ops(w);
-    put_ends(w);
+        write_comm(w, &m->comm[i], &w->comm[i]);
+    NI_EACH(const struct ni_imported_step, s, m->step, m->n_steps) write_step(w, s);
+    write_ops(w);
+    write_ends(w);
     e = ni_out_end(w->f);
   }
   for (size_t i = 0; w->comm && i < m->n_comms; i++)
@@ -327,7 +329,7 @@ int ni_import_log(struct ni_import_log *l, int dir) {
     if (e < 0)
       ni_out_drop(&out);
     else
-      e = name_it(l, &out);
+      e = name_log(l, &out);
   }
   free(w);
   if (e < 0 && !*l->why)

@@ -8,7 +8,7 @@
 #include "exporter/base/mix.h"
 
 /* A communicator of a process. */
-struct seat {
+struct import_seat {
   uint64_t hash;
   size_t process;
   struct ni_imported_comm *comm;
@@ -17,7 +17,7 @@ struct seat {
 };
 
 static int by_hash(const void *a, const void *b) {
-  const struct seat *x = a, *y = b;
+  const struct import_seat *x = a, *y = b;
   if (x->hash != y->hash)
     return x->hash < y->hash ? -1 : 1;
   if (x->rank != y->rank)
@@ -32,7 +32,7 @@ static int by_rank(const void *a, const void *b) {
   return *x < *y ? -1 : *x > *y;
 }
 
-static size_t end_of(const struct seat *s, size_t n, size_t from) {
+static size_t find_end(const struct import_seat *s, size_t n, size_t from) {
   size_t to = from;
   while (to < n && s[to].hash == s[from].hash)
     to++;
@@ -41,8 +41,8 @@ static size_t end_of(const struct seat *s, size_t n, size_t from) {
 
 /* ---- the job's communicator ---------------------------------------------------------------------------- */
 
-/* Is each process in it once, with a rank of its own? rank: room for all. */
-static bool has_all(const struct seat *s, size_t n, size_t n_processes, int32_t *rank) {
+/* Is each process in it exactly once, each with a different rank? rank: room for all. */
+static bool has_all_processes(const struct import_seat *s, size_t n, size_t n_processes, int32_t *rank) {
   if (n != n_processes)
     return false;
   for (size_t i = 0; i < n; i++) {
@@ -59,28 +59,28 @@ static bool has_all(const struct seat *s, size_t n, size_t n_processes, int32_t 
   return true;
 }
 
-/* A stated size of the job has the last word. */
-static bool is_said_otherwise(struct ni_imported *const *m, size_t n, int32_t size) {
+/* Does a process state another size of the job? A stated size decides. */
+static bool is_size_contradicted(struct ni_imported *const *m, size_t n, int32_t size) {
   for (size_t i = 0; i < n; i++)
     if (m[i]->world > 0 && m[i]->world != size)
       return true;
   return false;
 }
 
-static int rank_all(struct ni_imported *const *m, size_t n, const struct seat *s, size_t n_seats,
-                    struct ni_settled *out) {
-  const struct seat *job = NULL;
+static int assign_ranks(struct ni_imported *const *m, size_t n, const struct import_seat *s, size_t n_seats,
+                        struct ni_settled *out) {
+  const struct import_seat *job = NULL;
   int32_t *rank = malloc((n + 1) * sizeof *rank);
   if (!rank)
     return -ENOMEM;
   for (size_t from = 0, to; from < n_seats; from = to) {
-    to = end_of(s, n_seats, from);
+    to = find_end(s, n_seats, from);
     const bool larger = !job || s[from].comm->n_ranks > job->comm->n_ranks;
-    if (larger && has_all(s + from, to - from, n, rank))
+    if (larger && has_all_processes(s + from, to - from, n, rank))
       job = s + from;
   }
   free(rank);
-  if (!job || is_said_otherwise(m, n, job->comm->n_ranks))
+  if (!job || is_size_contradicted(m, n, job->comm->n_ranks))
     return 0;
   for (size_t i = 0; i < n; i++) {
     struct ni_imported *x = m[job[i].process];
@@ -99,7 +99,7 @@ static int rank_all(struct ni_imported *const *m, size_t n, const struct seat *s
 /* ---- communicators whose making was not recorded ------------------------------------------------------- */
 
 /* s: those of one id, in order of ranks. */
-static bool are_members(const struct seat *s, size_t n) {
+static bool are_members(const struct import_seat *s, size_t n) {
   bool distinct = n > 1 && s[0].rank >= 0;
   for (size_t i = 0; distinct && i < n; i++)
     distinct = s[i].comm->open && (i == 0 || s[i].rank > s[i - 1].rank);
@@ -107,16 +107,18 @@ static bool are_members(const struct seat *s, size_t n) {
 }
 
 static int by_gpu(const void *a, const void *b) {
-  const struct seat *x = a, *y = b;
+  const struct import_seat *x = a, *y = b;
   const int host = strcmp(x->host, y->host);
   return host ? host : x->comm->gpu < y->comm->gpu ? -1 : x->comm->gpu > y->comm->gpu;
 }
 
-/* Nobody says a rank, but all are on GPUs of their own: s is in order of these then. */
-static bool are_on_gpus(struct seat *s, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (s[i].rank >= 0 || !s[i].comm->open || !*s[i].host || s[i].comm->gpu < 0)
+/* Does nobody state a rank, while all are on different GPUs? Then s is in the order of these afterwards. */
+static bool are_on_gpus(struct import_seat *s, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    const bool has_gpu = *s[i].host && s[i].comm->gpu >= 0;
+    if (s[i].rank >= 0 || !s[i].comm->open || !has_gpu)
       return false;
+  }
   qsort(s, n, sizeof *s, by_gpu);
   for (size_t i = 1; i < n; i++)
     if (by_gpu(&s[i - 1], &s[i]) == 0)
@@ -124,7 +126,7 @@ static bool are_on_gpus(struct seat *s, size_t n) {
   return n > 1;
 }
 
-static void seat_all(struct seat *s, size_t n, struct ni_settled *out) {
+static void assign_seats(struct import_seat *s, size_t n, struct ni_settled *out) {
   const bool by_ranks = are_members(s, n), by_gpus = !by_ranks && are_on_gpus(s, n),
              known = by_ranks || by_gpus;
   bool any = false;
@@ -150,20 +152,20 @@ int ni_import_settle(struct ni_imported *const *m, size_t n, struct ni_settled *
   *out = (struct ni_settled){0};
   for (size_t i = 0; i < n; i++)
     n_seats += m[i]->n_comms;
-  struct seat *s = malloc((n_seats + 1) * sizeof *s);
+  struct import_seat *s = malloc((n_seats + 1) * sizeof *s);
   if (!s)
     return -ENOMEM;
   for (size_t i = 0; i < n; i++)
     NI_EACH(struct ni_imported_comm, c, m[i]->comm, m[i]->n_comms)
-  s[k++] = (struct seat){c->hash, i, c, m[i]->rank, m[i]->host};
+  s[k++] = (struct import_seat){c->hash, i, c, m[i]->rank, m[i]->host};
   qsort(s, n_seats, sizeof *s, by_hash);
-  int e = rank_all(m, n, s, n_seats, out);
+  int e = assign_ranks(m, n, s, n_seats, out);
   for (size_t i = 0; i < n_seats; i++)
     s[i].rank = m[s[i].process]->rank;
   qsort(s, n_seats, sizeof *s, by_hash);
   for (size_t from = 0, to; e == 0 && from < n_seats; from = to) {
-    to = end_of(s, n_seats, from);
-    seat_all(s + from, to - from, out);
+    to = find_end(s, n_seats, from);
+    assign_seats(s + from, to - from, out);
   }
   free(s);
   return e;

@@ -3,7 +3,7 @@
 #include "exporter/cmds/result.h"
 #include "shards.h"
 
-static const char *refuse(void *into) {
+static const char *refuse_merge(void *into) {
   const struct ni_sum_options *o = into;
   if (o->partial && o->output_dir)
     return "--partial writes no result: leave out --output-dir";
@@ -16,7 +16,7 @@ const struct ni_command ni_merge_command = {
     .purpose = "one result from partial results of `summary --shard`",
     .about =
         "One result from the partial results that `summary --shard I/N --partial FILE` wrote, in any order.",
-    .refuse = refuse,
+    .refuse = refuse_merge,
     .run = ni_merge_run,
     .opt = (const struct ni_opt[]){{NULL, 0, NI_OPT_INPUTS, "FILE...", NULL, NI_RESULT_IN(parts), .min = 1,
                                     .want = "which partial results? give their files"},

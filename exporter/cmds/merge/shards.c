@@ -19,8 +19,8 @@
 
 /* ---- Parquet files beside a partial -------------------------------------------------------------------- */
 
-/* The folder beside a partial, to be made like any result; without Parquet files there is none. */
-static int begin_beside(struct ni_run *r) {
+/* Begins the folder beside a partial, like any result. Without Parquet files there is none. */
+static int begin_parquet_folder(struct ni_run *r) {
   static char folder[PATH_MAX];
   if (r->opt.no_parquet) {
     ni_summarize_store(r, NULL);
@@ -34,8 +34,8 @@ static int begin_beside(struct ni_run *r) {
   return e;
 }
 
-/* One Parquet file into our own: another name for it, or a copy. */
-static int take_parquet(int from, int to, const char *name) {
+/* Copies one Parquet file into our folder: as another name for it, or as a copy. */
+static int copy_parquet(int from, int to, const char *name) {
   if (linkat(from, name, to, name, 0) == 0)
     return 0;
   if (errno == ENOENT || errno == EEXIST)
@@ -43,7 +43,7 @@ static int take_parquet(int from, int to, const char *name) {
   return ni_copy_file(from, name, to, name, O_CREAT | O_EXCL);
 }
 
-static int take_parquets(struct ni_run *r, const char *path, const uint32_t *shard, size_t n) {
+static int copy_parquets(struct ni_run *r, const char *path, const uint32_t *shard, size_t n) {
   char folder[PATH_MAX], name[NAME_MAX + 1];
   if (r->opt.no_parquet)
     return 0;
@@ -61,7 +61,7 @@ static int take_parquets(struct ni_run *r, const char *path, const uint32_t *sha
     if (!mine || !r->partial->parquet[i])
       continue;
     snprintf(name, sizeof name, "%s.parquet", r->file[i].parquet);
-    e = take_parquet(from, to, name);
+    e = copy_parquet(from, to, name);
     if (e < 0)
       ni_run_fail(r, e, "%s/%s: %s", folder, name, strerror(-e));
   }
@@ -82,7 +82,7 @@ void ni_shard_parquets(struct ni_run *r) {
 
 /* ---- writing a partial --------------------------------------------------------------------------------- */
 
-/* Its name comes last: whoever sees it finds the Parquet files, too. */
+/* Writes the partial. It is named last, so whoever sees it finds the Parquet files as well. */
 static int write_partial(struct ni_run *r) {
   struct ni_sections out;
   int e = ni_sections_create(&out, r, r->opt.partial);
@@ -97,7 +97,7 @@ static int write_partial(struct ni_run *r) {
 }
 
 int ni_shard_run(struct ni_run *r) {
-  int e = begin_beside(r);
+  int e = begin_parquet_folder(r);
   if (e == 0)
     e = ni_shards_plan(r, r->opt.shard, r->opt.shards);
   if (e == 0)
@@ -110,14 +110,14 @@ int ni_shard_run(struct ni_run *r) {
 
 /* ---- merge --------------------------------------------------------------------------------------------- */
 
-struct part {
+struct partial_file {
   const char *path;
   uint32_t *shard;
   size_t n;
 };
 
-/* Who has which shard: one that is in two files is refused. */
-static int no_doubles(struct ni_run *r, const struct part *part, size_t n) {
+/* Checks who has which shard. One that is in two files is refused. */
+static int check_no_doubles(struct ni_run *r, const struct partial_file *part, size_t n) {
   const char **of = calloc(r->partial->of, sizeof *of);
   int e = of ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < n; i++)
@@ -132,8 +132,8 @@ static int no_doubles(struct ni_run *r, const struct part *part, size_t n) {
   return e;
 }
 
-/* Who has none of its shards; told only where that matters. */
-static int all_there(struct ni_run *r, const struct part *part, size_t n) {
+/* Checks that all shards are there. Missing ones are reported only if that matters. */
+static int check_all_there(struct ni_run *r, const struct partial_file *part, size_t n) {
   char missing[200];
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < part[i].n; k++)
@@ -149,7 +149,7 @@ static int all_there(struct ni_run *r, const struct part *part, size_t n) {
 }
 
 /* Opened twice, so that there may be more of them than open files. rest: not the plan alone. */
-static int read_part(struct ni_run *r, struct part *p, const char *with, bool rest) {
+static int read_partial(struct ni_run *r, struct partial_file *p, const char *with, bool rest) {
   struct ni_sections file;
   const struct ni_section_from from = {&file, p->path, ni_sections_get};
   uint32_t *shard = NULL;
@@ -157,12 +157,13 @@ static int read_part(struct ni_run *r, struct part *p, const char *with, bool re
   int e = ni_sections_open(&file, r, p->path);
   if (e == 0)
     e = ni_partial_load_plan(r, &from, with, &shard, &n);
-  if (e == 0 && rest && (n != p->n || memcmp(shard, p->shard, n * sizeof *shard) != 0))
+  const bool is_changed = e == 0 && rest && (n != p->n || memcmp(shard, p->shard, n * sizeof *shard) != 0);
+  if (is_changed)
     ni_run_fail(r, e = -ESTALE, "%s: was changed while it was read", p->path);
   if (e == 0 && rest)
     e = ni_partial_load(r, &from, shard, n);
   if (e == 0 && rest)
-    e = take_parquets(r, p->path, shard, n);
+    e = copy_parquets(r, p->path, shard, n);
   if (rest) {
     free(shard);
   } else {
@@ -173,30 +174,30 @@ static int read_part(struct ni_run *r, struct part *p, const char *with, bool re
   return e;
 }
 
-static int load(struct ni_run *r, struct part *part, size_t n, char *const *path) {
+static int load_parts(struct ni_run *r, struct partial_file *part, size_t n, char *const *path) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < n; i++) {
     part[i].path = path[i];
-    e = read_part(r, &part[i], path[0], false);
+    e = read_partial(r, &part[i], path[0], false);
   }
   if (e == 0)
-    e = no_doubles(r, part, n);
+    e = check_no_doubles(r, part, n);
   if (e == 0)
-    e = all_there(r, part, n);
+    e = check_all_there(r, part, n);
   if (e == 0)
-    e = r->opt.partial ? begin_beside(r) : ni_result_begin(r);
+    e = r->opt.partial ? begin_parquet_folder(r) : ni_result_begin(r);
   if (e == 0 && !r->opt.partial)
     ni_summarize_store(r, r->tmp_dir);
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   if (e == 0)
     e = ni_plan(r);
   for (size_t i = 0; e == 0 && i < n; i++)
-    e = read_part(r, &part[i], path[0], true);
+    e = read_partial(r, &part[i], path[0], true);
   return e;
 }
 
 /* Logs that are read a second time must be those that were read the first time. */
-static int still_there(struct ni_run *r, bool all) {
+static int check_logs_unchanged(struct ni_run *r, bool all) {
   for (size_t i = 0; i < r->files.n; i++) {
     struct stat st;
     const struct ni_file *f = &r->files.file[i];
@@ -228,15 +229,16 @@ int ni_merge_finish(struct ni_run *r, struct ni_summary *s) {
     e = ni_log_groups_read(r);
   if (e == 0)
     e = ni_partial_settle(r, &r->ledger);
-  if (e == 0 && (r->has_counters || r->ledger.unfinished) && !r->opt.compat)
-    e = still_there(r, r->ledger.unfinished);
+  const bool needs_logs = r->has_counters || r->ledger.unfinished;
+  if (e == 0 && needs_logs && !r->opt.compat)
+    e = check_logs_unchanged(r, r->ledger.unfinished);
   return e < 0 ? e : ni_summarize_finish(r, s);
 }
 
 int ni_merge_parts(struct ni_run *r, struct ni_summary *s) {
   const size_t n = r->opt.parts.n;
-  struct part *part = calloc(n, sizeof *part);
-  int e = part ? load(r, part, n, r->opt.parts.path) : -ENOMEM;
+  struct partial_file *part = calloc(n, sizeof *part);
+  int e = part ? load_parts(r, part, n, r->opt.parts.path) : -ENOMEM;
   for (size_t i = 0; part && i < n; i++)
     free(part[i].shard);
   free(part);

@@ -15,13 +15,13 @@
 #include "exporter/input/discover.h"
 #include "exporter/input/scan.h"
 
-static uint64_t name_of(uint64_t hash, int32_t rank) { return ni_hash(ni_hash(0, hash), (uint32_t)rank); }
+static uint64_t hash_life(uint64_t hash, int32_t rank) { return ni_hash(ni_hash(0, hash), (uint32_t)rank); }
 
 int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint64_t init_ns,
                       struct ni_log_life **out) {
   if (!ni_array_room(s->life, s->n, s->cap))
     return -ENOMEM;
-  int64_t k = ni_map_find(&s->names, name_of(hash, rank), init_ns, (uint32_t)s->n);
+  int64_t k = ni_map_find(&s->names, hash_life(hash, rank), init_ns, (uint32_t)s->n);
   if (k < 0)
     return (int)k;
   if ((size_t)k == s->n) {
@@ -33,14 +33,14 @@ int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint6
   return 0;
 }
 
-static void take_gap(struct ni_log_life *life, const struct ni_gap_line *g) {
+static void add_gap(struct ni_log_life *life, const struct ni_gap_line *g) {
   int k = ni_kind_from_name(g->kind), i = 0;
   while (i < NI_DROP_COUNT && strcmp(g->cause, ni_drop_names[i]) != 0)
     i++;
   *(i < NI_DROP_COUNT ? &life->kind[k].gap[i] : &life->kind[k].gap_other) += g->count;
 }
 
-static int take_line(struct ni_log_state *s, const struct ni_line *l) {
+static int add_line(struct ni_log_state *s, const struct ni_line *l) {
   struct ni_log_life *life = NULL;
   if (!l->has_header)
     return 0; /* not a line of ours */
@@ -66,7 +66,7 @@ static int take_line(struct ni_log_state *s, const struct ni_line *l) {
       return ni_seq_set_add(&life->kind[ni_kind_from_name(l->unfinished.kind)].in_flight,
                             l->unfinished.rec_sn);
     case NI_LINE_GAP:
-      take_gap(life, &l->gap);
+      add_gap(life, &l->gap);
       return 0;
     case NI_LINE_DUMP_STATS:
       for (int k = 0; k < NI_KIND_COUNT; k++) {
@@ -81,21 +81,21 @@ static int take_line(struct ni_log_state *s, const struct ni_line *l) {
   }
 }
 
-struct reading {
+struct session_reading {
   struct ni_log_state *s;
   uint64_t start_ns;
   bool ours;
 };
 
-static int take_of_session(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct reading *r = arg;
+static int add_session_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct session_reading *r = arg;
   if (l->kind == NI_LINE_PROCESS && r->start_ns)
     r->ours = l->process.start_ns == r->start_ns;
-  return r->ours ? take_line(r->s, l) : 0;
+  return r->ours ? add_line(r->s, l) : 0;
 }
 
 int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_ns) {
-  struct reading r = {s, start_ns, start_ns == 0};
+  struct session_reading r = {s, start_ns, start_ns == 0};
   struct ni_scan *scan = NULL;
   struct ni_scan_end end = {0};
   uint64_t number = 0;
@@ -104,7 +104,7 @@ int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_n
     s->next = number + 1;
   int e = ni_scan_new(&scan);
   if (e == 0)
-    e = ni_scan_file(scan, path, NULL, &(struct ni_scan_to){.arg = &r, .take = take_of_session}, &end);
+    e = ni_scan_file(scan, path, NULL, &(struct ni_scan_to){.arg = &r, .take = add_session_line}, &end);
   s->files += end.error == 0;
   if (e == 0)
     e = end.error;
@@ -121,7 +121,7 @@ int ni_log_state_read(struct ni_log_state *s, const char *path, uint64_t start_n
 
 const struct ni_log_life *ni_log_state_find(const struct ni_log_state *s, uint64_t hash, int32_t rank,
                                             uint64_t init_ns) {
-  int64_t k = ni_map_get(&s->names, name_of(hash, rank), init_ns);
+  int64_t k = ni_map_get(&s->names, hash_life(hash, rank), init_ns);
   return k < 0 || (size_t)k == s->n ? NULL : &s->life[k];
 }
 
@@ -149,12 +149,12 @@ struct search {
   uid_t owner;
 };
 
-static bool is_its(const struct search *s, const char *name) {
+static bool is_file_of_stem(const struct search *s, const char *name) {
   size_t n = strlen(s->p->stem);
   return strncmp(name, s->p->stem, n) == 0 && ni_log_stem(name, NULL) == n;
 }
 
-static int take_file(const struct search *s, const char *path, uid_t owner) {
+static int read_log_file(const struct search *s, const char *path, uid_t owner) {
   if (!s->any && owner != s->owner)
     return 0;
   if (!s->p->logs) {
@@ -174,8 +174,8 @@ static int by_number(const void *a, const void *b) {
   return m < n ? -1 : m > n;
 }
 
-/* Files of the stem in one directory, in the order in which they were written. */
-static int look_in(const struct search *s, const char *dir) {
+/* Reads the files of the stem in one directory, in the order in which they were written. */
+static int read_logs_in(const struct search *s, const char *dir) {
   DIR *d = opendir(dir);
   char **path = NULL;
   size_t found = 0, cap = 0;
@@ -187,7 +187,7 @@ static int look_in(const struct search *s, const char *dir) {
   if (!d)
     return 0;
   for (struct dirent *entry; e == 0 && (entry = readdir(d));) {
-    if (!is_its(s, entry->d_name))
+    if (!is_file_of_stem(s, entry->d_name))
       continue;
     if (!ni_array_room(path, found, cap) || asprintf(&path[found], "%s/%s", dir, entry->d_name) < 0)
       e = -ENOMEM;
@@ -203,7 +203,7 @@ static int look_in(const struct search *s, const char *dir) {
     for (size_t k = 0; !have && k < s->read->n; k++)
       have = s->read->file[k].dev == st.st_dev && s->read->file[k].ino == st.st_ino;
     if (e == 0 && !have)
-      e = take_file(s, path[i], st.st_uid);
+      e = read_log_file(s, path[i], st.st_uid);
     free(path[i]);
   }
   free(path);
@@ -224,17 +224,17 @@ static void invent_stem(const struct ni_box_header *h, char *out, size_t size) {
 }
 
 /*
- * May what the box says decide where its part is written? If we are its owner. Not what lies in a folder that
- * root was given: root copies other users' files, and the copies are root's.
+ * May the box decide where its part is written? It may if we are its owner. This does not hold for boxes in a
+ * folder that was given to root: root copies other users' files, and the copies belong to root.
  */
-static bool trusted(const struct ni_box_sources *s, const struct ni_inputs *in, const struct ni_box *b,
-                    const char *said) {
+static bool is_trusted(const struct ni_box_sources *s, const struct ni_inputs *in, const struct ni_box *b,
+                       const char *said) {
   bool own = ni_box_owner(b) == geteuid(), copied = geteuid() == 0 && s->named;
   return own && *said == '/' && (!copied || ni_box_is_under(in, said));
 }
 
-/* What the box says of its log, and the name that a part of it will have. */
-static void take_session(struct search *s, const struct ni_box *b) {
+/* Reads what the box says of its log, and the name that a part of it will have. */
+static void read_session(struct search *s, const struct ni_box *b) {
   struct ni_place *p = s->p;
   struct ni_box_log session = {0};
   const char *file = ni_box_session(b, &session) && *session.dir ? session.file : "";
@@ -242,15 +242,16 @@ static void take_session(struct search *s, const struct ni_box *b) {
   if (session.dir)
     snprintf(p->said, sizeof p->said, "%s", session.dir);
   s->start_ns = session.start_ns;
-  if (n && n < sizeof p->stem - 32 && strspn(file, NAME_CHARS) >= n && *file != '.')
+  const bool has_length = n && n < sizeof p->stem - 32;
+  if (has_length && strspn(file, NAME_CHARS) >= n && *file != '.')
     snprintf(p->stem, sizeof p->stem, "%.*s", (int)n, file);
   else
     invent_stem(ni_box_header(b), p->stem, sizeof p->stem);
 }
 
 /* The folder that the part goes to; NULL: nobody says. */
-static const char *folder_for(const struct ni_place *p, const struct ni_inputs *in, const char *output,
-                              bool believed) {
+static const char *choose_folder(const struct ni_place *p, const struct ni_inputs *in, const char *output,
+                                 bool believed) {
   struct stat st;
   if (output)
     return output;
@@ -258,26 +259,31 @@ static const char *folder_for(const struct ni_place *p, const struct ni_inputs *
     return p->logs;
   if (believed)
     return p->said;
-  return in->n == 1 && !*p->said && stat(in->path[0], &st) == 0 && S_ISDIR(st.st_mode) ? in->path[0] : NULL;
+  const bool is_only = in->n == 1 && !*p->said;
+  return is_only && stat(in->path[0], &st) == 0 && S_ISDIR(st.st_mode) ? in->path[0] : NULL;
 }
 
 int ni_place_find(struct ni_place *p, const struct ni_box_sources *s, const struct ni_inputs *in,
                   const char *output, const struct ni_box *b) {
   struct search look = {p, &s->logs, 0, output != NULL, ni_box_owner(b)};
   int e = 0;
-  take_session(&look, b);
+  read_session(&look, b);
   for (size_t i = 0; e == 0 && i < s->logs.n; i++)
-    if (is_its(&look, ni_path_name(s->logs.file[i].path)))
-      e = take_file(&look, s->logs.file[i].path, s->logs.file[i].owner);
-  p->elsewhere = !s->named && in->n && !p->logs && !(*p->said && ni_box_is_under(in, p->said));
+    if (is_file_of_stem(&look, ni_path_name(s->logs.file[i].path)))
+      e = read_log_file(&look, s->logs.file[i].path, s->logs.file[i].owner);
+  p->elsewhere = false;
+  if (!s->named && in->n && !p->logs)
+    p->elsewhere = !*p->said || !ni_box_is_under(in, p->said);
   if (e < 0 || p->elsewhere)
     return e;
-  bool believed = trusted(s, in, b, p->said);
+  bool believed = is_trusted(s, in, b, p->said);
   if (believed || (output && *p->said == '/'))
-    e = look_in(&look, p->said);
-  const char *dir = folder_for(p, in, output, believed);
-  if (e == 0 && output && (!p->logs || strcmp(p->logs, output) != 0) && strcmp(p->said, output) != 0)
-    e = look_in(&look, output);
+    e = read_logs_in(&look, p->said);
+  const char *dir = choose_folder(p, in, output, believed);
+  const bool is_read = output && p->logs && strcmp(p->logs, output) == 0;
+  const bool is_other = output && strcmp(p->said, output) != 0;
+  if (e == 0 && is_other && !is_read)
+    e = read_logs_in(&look, output);
   if (e == 0 && dir && !(p->dir = strdup(dir)))
     e = -ENOMEM;
   return e;
@@ -303,7 +309,7 @@ struct lines {
 };
 
 /* A member ends with a line; a line is never so long as one. */
-static int put_member(struct lines *l) {
+static int write_member(struct lines *l) {
   const char *end = memrchr(l->text, '\n', l->n);
   size_t n = end ? (size_t)(end - l->text) + 1 : l->n;
   int e = n ? ni_write_member(l->fd, l->text, n) : 0;
@@ -312,13 +318,13 @@ static int put_member(struct lines *l) {
   return e;
 }
 
-static ssize_t take(void *cookie, const char *text, size_t n) {
+static ssize_t buffer_lines(void *cookie, const char *text, size_t n) {
   struct lines *l = cookie;
   for (size_t done = 0, some; done < n; done += some) {
     some = n - done < MEMBER_TEXT - l->n ? n - done : MEMBER_TEXT - l->n;
     memcpy(l->text + l->n, text + done, some);
     l->n += some;
-    int e = l->n == MEMBER_TEXT ? put_member(l) : 0;
+    int e = l->n == MEMBER_TEXT ? write_member(l) : 0;
     if (e < 0) {
       errno = -e;
       return 0;
@@ -327,9 +333,9 @@ static ssize_t take(void *cookie, const char *text, size_t n) {
   return (ssize_t)n;
 }
 
-static int end(void *cookie) {
+static int close_lines(void *cookie) {
   struct lines *l = cookie;
-  int e = put_member(l);
+  int e = write_member(l);
   if (e == 0 && fsync(l->fd) != 0)
     e = -errno;
   free(l);
@@ -343,7 +349,7 @@ FILE *ni_recover_lines(int fd) {
     return NULL;
   l->fd = fd;
   l->n = 0;
-  FILE *f = fopencookie(l, "w", (cookie_io_functions_t){.write = take, .close = end});
+  FILE *f = fopencookie(l, "w", (cookie_io_functions_t){.write = buffer_lines, .close = close_lines});
   if (!f)
     free(l);
   else

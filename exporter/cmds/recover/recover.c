@@ -35,7 +35,7 @@ struct recover {
   int out_dir; /* --output, where we may write there ourselves; -1 */
   bool json, quiet, live, remove;
   struct ni_json out;
-  struct answer *answer;
+  struct recover_answer *answer;
   size_t parts, damaged, failed, alive, seen;
   uint64_t records;
 };
@@ -43,7 +43,7 @@ struct recover {
 /*
  * What is found out with the owner's rights. Shared with him: numbers and texts, whose ends root sets itself.
  */
-struct answer {
+struct recover_answer {
   bool elsewhere, alive, live, failed, part, damaged, unread, removed, removable;
   struct ni_life_fact life;
   int64_t pid;
@@ -52,24 +52,27 @@ struct answer {
 };
 
 /* One box on its way. */
-struct job {
+struct recover_task {
   struct recover *r;
-  struct answer *a;
+  struct recover_answer *a;
   struct ni_out_file file; /* fd: handed over by root; -1: with the owner's rights */
   const char *path;
 };
 
 /* ---- with the rights of the box's owner ---- */
 
-/* May the process still write its log? Where nobody can say, a heartbeat that stopped long ago counts. */
-static bool may_live(const struct ni_box *b) {
+/*
+ * May the process still be alive, and write its log? If nobody can say, a heartbeat that stopped long ago
+ * decides.
+ */
+static bool may_be_alive(const struct ni_box *b) {
   const struct ni_box_header *h = ni_box_header(b);
   if (ni_box_life(b) != NI_LIFE_UNKNOWN)
     return ni_box_life(b) == NI_LIFE_ALIVE;
   return h->heartbeat_every_ms == 0 || ni_now_ns(CLOCK_REALTIME) < h->heartbeat_unix_ns + SILENT_NS;
 }
 
-static void cannot_write(struct answer *a, const char *why) {
+static void set_write_error(struct recover_answer *a, const char *why) {
   a->failed = true;
   snprintf(a->why, sizeof a->why,
            "no further part of %s/%s.jsonl.gz can be written: %s. Free space or give access there, or name "
@@ -78,11 +81,11 @@ static void cannot_write(struct answer *a, const char *why) {
 }
 
 /*
- * The lines of the box into a file, which gets its name here unless root has made it. 0 or -errno, with a
- * sentence.
+ * Writes the lines of the box into a file. The file gets its name here, unless root has made it. 0 or -errno,
+ * with a sentence.
  */
-static int write_part(struct job *j, const struct ni_box *b, const struct ni_place *p) {
-  struct answer *a = j->a;
+static int write_part(struct recover_task *j, const struct ni_box *b, const struct ni_place *p) {
+  struct recover_answer *a = j->a;
   struct ni_recovered out = {0};
   struct ni_out_file *file = &j->file, own = {.dir = -1, .fd = -1};
   char why[512] = "";
@@ -93,7 +96,7 @@ static int write_part(struct job *j, const struct ni_box *b, const struct ni_pla
     if (dir < 0 || (e = ni_out_begin_for(&own, dir, "recover", 0644)) < 0) {
       if (dir >= 0)
         close(dir);
-      cannot_write(a, dir < 0 ? why : strerror(-e));
+      set_write_error(a, dir < 0 ? why : strerror(-e));
       return 0;
     }
   }
@@ -106,10 +109,10 @@ static int write_part(struct job *j, const struct ni_box *b, const struct ni_pla
   a->lost = out.lost;
   a->damaged = out.damaged || (ni_box_outside(b) && out.communicators);
   a->part = e == 0 && out.part;
-  if (e == 0 && out.part && written == 0 && file == &own)
+  if (a->part && written == 0 && file == &own)
     written = ni_recover_name(&own, a->stem, a->from, a->name, sizeof a->name);
   if (e == 0 && out.part && written < 0)
-    cannot_write(a, strerror(-written));
+    set_write_error(a, strerror(-written));
   if (file == &own) {
     ni_out_drop(&own);
     close(dir);
@@ -118,13 +121,13 @@ static int write_part(struct job *j, const struct ni_box *b, const struct ni_pla
 }
 
 static int recover_one(const struct ni_box *b, void *arg) {
-  struct job *j = arg;
+  struct recover_task *j = arg;
   struct recover *r = j->r;
-  struct answer *a = j->a;
+  struct recover_answer *a = j->a;
   struct ni_place p = {0};
   const struct ni_box_header *h = ni_box_header(b);
   int e = ni_place_find(&p, &r->sources, &r->inputs, r->output, b);
-  a->live = may_live(b);
+  a->live = may_be_alive(b);
   a->life = *ni_box_life_fact(b);
   a->pid = h->pid;
   a->elsewhere = p.elsewhere;
@@ -149,21 +152,22 @@ static int recover_one(const struct ni_box *b, void *arg) {
              *a->said ? a->said : "no folder");
   else if (!a->alive)
     e = write_part(j, b, &p);
-  a->removable = !a->alive && !a->live && !a->failed && !a->damaged && !a->bad[0] && !ni_box_is_copy(b);
+  const bool is_dead = !a->alive && !a->live, is_whole = !a->failed && !a->damaged && !a->bad[0];
+  a->removable = is_dead && is_whole && !ni_box_is_copy(b);
 out:
   ni_place_free(&p);
   return e;
 }
 
 static int remove_one(const struct ni_box *b, void *arg) {
-  const struct job *j = arg;
+  const struct recover_task *j = arg;
   return unlink(j->path) == 0 ? 0 : -errno;
 }
 
 /* ---- one box ---- */
 
-static void say(struct recover *r, const char *box, const struct answer *a, const char *result,
-                const char *text) {
+static void print_result(struct recover *r, const char *box, const struct recover_answer *a,
+                         const char *result, const char *text) {
   bool bad = strcmp(result, "failed") == 0 || strcmp(result, "unreadable") == 0;
   char path[sizeof a->dir + sizeof a->name];
   r->seen++;
@@ -197,8 +201,8 @@ static void say(struct recover *r, const char *box, const struct answer *a, cons
          a && a->removed ? "; box removed" : "");
 }
 
-/* The box goes once its log has it all. */
-static void remove_box(struct job *j, struct ni_box_visit *v) {
+/* Removes the box, once its log has everything. */
+static void remove_box(struct recover_task *j, struct ni_box_visit *v) {
   char why[256];
   v->work = remove_one;
   v->keep = -1;
@@ -209,8 +213,8 @@ static void remove_box(struct job *j, struct ni_box_visit *v) {
 }
 
 /* Its process runs, or nobody here knows. */
-static void say_left_alone(struct recover *r, const struct job *j) {
-  const struct answer *a = j->a;
+static void report_left_alone(struct recover *r, const struct recover_task *j) {
+  const struct recover_answer *a = j->a;
   char text[512], reason[256];
   ni_life_reason(&a->life, reason, sizeof reason);
   if (a->life.life == NI_LIFE_ALIVE) {
@@ -222,20 +226,20 @@ static void say_left_alone(struct recover *r, const struct job *j) {
              "left alone, whether its process runs is not known: %s. Try again in a minute, or where it ran",
              reason);
   }
-  say(r, j->path, a, "alive", text);
+  print_result(r, j->path, a, "alive", text);
 }
 
-static void say_one(struct recover *r, const struct job *j) {
-  const struct answer *a = j->a;
+static void report_box(struct recover *r, const struct recover_task *j) {
+  const struct recover_answer *a = j->a;
   char text[6000], lost[128] = "";
   if (a->alive) {
     r->alive++;
-    say_left_alone(r, j);
+    report_left_alone(r, j);
   } else if (a->failed) {
     r->failed++;
-    say(r, j->path, a, "failed", a->why);
+    print_result(r, j->path, a, "failed", a->why);
   } else if (!a->part) {
-    say(r, j->path, a, "nothing", "nothing to recover: the log has it all");
+    print_result(r, j->path, a, "nothing", "nothing to recover: the log has it all");
   } else {
     r->parts++;
     r->records += a->records;
@@ -246,38 +250,39 @@ static void say_one(struct recover *r, const struct job *j) {
              ni_plural(a->records, "record", "records"), NI_COUNT(a->in_flight),
              ni_plural(a->in_flight, "operation", "operations"),
              a->live ? " (of a process that may go on writing)" : lost, a->dir, a->name);
-    say(r, j->path, a, a->live ? "snapshot" : "recovered", text);
+    print_result(r, j->path, a, a->live ? "snapshot" : "recovered", text);
     if (*a->bad && !r->json)
       ni_say(stderr, "%s: not read, so what it holds may now be there twice\n", a->bad);
   }
 }
 
-/* Root's file gets its name, from what the owner found out. */
-static void name_part(struct job *j) {
-  struct answer *a = j->a;
-  if (!a->part || a->failed || *a->stem == '.' || strchr(a->stem, '/')) {
+/* Gives the file of root its name, from what the owner found out. */
+static void name_part(struct recover_task *j) {
+  struct recover_answer *a = j->a;
+  const bool has_name = a->part && !a->failed && *a->stem != '.' && !strchr(a->stem, '/');
+  if (!has_name) {
     ni_out_drop(&j->file);
     return;
   }
   int e = ni_recover_name(&j->file, a->stem, a->from, a->name, sizeof a->name);
   if (e < 0)
-    cannot_write(a, strerror(-e));
+    set_write_error(a, strerror(-e));
 }
 
-static void end_texts(struct answer *a) {
+static void terminate_texts(struct recover_answer *a) {
   a->host[sizeof a->host - 1] = a->said[sizeof a->said - 1] = a->stem[sizeof a->stem - 1] =
       a->name[sizeof a->name - 1] = 0;
   a->dir[sizeof a->dir - 1] = a->why[sizeof a->why - 1] = a->bad[sizeof a->bad - 1] = 0;
 }
 
-static int visit(struct recover *r, const char *path) {
-  struct job j = {r, r->answer, {.dir = -1, .fd = -1}, path};
+static int visit_box(struct recover *r, const char *path) {
+  struct recover_task j = {r, r->answer, {.dir = -1, .fd = -1}, path};
   struct ni_box_visit v = {
       .path = path, .named = r->sources.named && r->output, .keep = -1, .work = recover_one, .arg = &j};
   struct stat st;
   char why[512] = "";
   int e = lstat(path, &st) == 0 ? 0 : -errno;
-  *j.a = (struct answer){0};
+  *j.a = (struct recover_answer){0};
   /* else the owner tries, and says why not */
   if (e == 0 && r->out_dir >= 0 && ni_out_begin_for(&j.file, r->out_dir, "recover", 0644) == 0) {
     if (geteuid() == 0 && fchown(j.file.fd, st.st_uid, (gid_t)-1) != 0)
@@ -286,7 +291,7 @@ static int visit(struct recover *r, const char *path) {
   }
   if (e == 0)
     e = ni_box_visit(&v, why, sizeof why);
-  end_texts(j.a);
+  terminate_texts(j.a);
   if (j.file.fd >= 0) {
     if (e < 0)
       ni_out_drop(&j.file);
@@ -297,7 +302,7 @@ static int visit(struct recover *r, const char *path) {
     if (e == -ENOMEM || (!r->sources.named && !ni_box_passes(&r->passed, path, e)))
       return e == -ENOMEM ? e : 0;
     r->damaged++;
-    say(r, path, NULL, "unreadable", *why ? why : strerror(-e));
+    print_result(r, path, NULL, "unreadable", *why ? why : strerror(-e));
     return 0;
   }
   if (*j.a->said)
@@ -308,7 +313,7 @@ static int visit(struct recover *r, const char *path) {
   r->damaged += j.a->damaged;
   if (r->remove && j.a->removable && !j.a->failed)
     remove_box(&j, &v);
-  say_one(r, &j);
+  report_box(r, &j);
   return 0;
 }
 
@@ -316,18 +321,19 @@ static int recover_all(struct recover *r) {
   int e = 0;
   for (size_t i = 0; i < r->sources.boxes.n_bad; i++) {
     if (!ni_box_name(r->sources.boxes.bad[i].path))
-      continue; /* a folder: of the command line, see say_misled(), or anybody's */
+      continue; /* a folder: of the command line, see report_misled(), or anybody's */
     r->failed++;
-    say(r, r->sources.boxes.bad[i].path, NULL, "unreadable", ni_unreadable_why(&r->sources.boxes.bad[i]));
+    print_result(r, r->sources.boxes.bad[i].path, NULL, "unreadable",
+                 ni_unreadable_why(&r->sources.boxes.bad[i]));
   }
   for (size_t i = 0; e == 0 && i < r->sources.boxes.n; i++)
-    e = visit(r, r->sources.boxes.file[i].path);
+    e = visit_box(r, r->sources.boxes.file[i].path);
   return e;
 }
 
 /* ---- command line ---- */
 
-static const char *refuse(void *into) {
+static const char *refuse_recover(void *into) {
   const struct recover *r = into;
   return r->live && !r->output ? "--live needs --output: a running process writes its own log" : NULL;
 }
@@ -363,10 +369,10 @@ const struct ni_command ni_recover_command = {
               {"2", "a box could not be read or holds damage"}},
     .examples = {{"", "on the node of a job that was killed: completes all its logs"},
                  {"logs/ copies/", "anywhere, with the copies that snapshot made"}},
-    .refuse = refuse,
+    .refuse = refuse_recover,
     .run = ni_recover_run};
 
-static void report(struct recover *r) {
+static void print_report(struct recover *r) {
   if (r->json) {
     ni_json_end_array(&r->out);
     ni_json_u64(&r->out, "records", r->records);
@@ -378,10 +384,10 @@ static void report(struct recover *r) {
 }
 
 /*
- * A place that is not there or cannot be searched is not the same as nothing to do there; one a box names may
- * come.
+ * A place that does not exist or cannot be searched is different from nothing to do there. A place that a box
+ * names may not exist yet.
  */
-static void say_misled(struct recover *r, const char *name) {
+static void report_misled(struct recover *r, const char *name) {
   bool bad = ni_box_sources_bad(&r->sources);
   if (r->seen)
     ni_box_sources_say_bad(stderr, name, &r->sources);
@@ -415,8 +421,8 @@ int ni_recover_run(int argc, char **argv) {
     code = NI_EXIT_COULD_NOT_RUN;
     goto out;
   }
-  report(&r);
-  say_misled(&r, argv[0]);
+  print_report(&r);
+  report_misled(&r, argv[0]);
   code = r.failed ? NI_EXIT_COULD_NOT_RUN : r.damaged ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
 out:
   ni_box_sources_free(&r.sources);

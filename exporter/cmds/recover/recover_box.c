@@ -27,7 +27,8 @@ static void read_op(const struct ni_recover_job *j, const struct ni_recover_ref 
 
 /* ---- lines ---- */
 
-static void put_records(struct ni_recover_job *j, struct ni_recover_life *l, struct ni_kind_counts *counts) {
+static void write_records(struct ni_recover_job *j, struct ni_recover_life *l,
+                          struct ni_kind_counts *counts) {
   for (size_t i = 0; i < l->finished.n; i++) {
     struct ni_box_op op;
     struct ni_record r;
@@ -47,7 +48,7 @@ static void put_records(struct ni_recover_job *j, struct ni_recover_life *l, str
   }
 }
 
-static const char *state_of(const struct ni_box_op *op, uint64_t open, const struct ni_box_net *net) {
+static const char *name_state(const struct ni_box_op *op, uint64_t open, const struct ni_box_net *net) {
   if (net && net->on_network)
     return "network";
   if (op->started == 0 && !open)
@@ -58,8 +59,8 @@ static const char *state_of(const struct ni_box_op *op, uint64_t open, const str
 }
 
 /* As in_flight lines, or as incomplete ones. */
-static void put_unfinished(struct ni_recover_job *j, struct ni_recover_life *l,
-                           const struct ni_recover_list *ops, bool in_flight, const char *why) {
+static void write_unfinished(struct ni_recover_job *j, struct ni_recover_life *l,
+                             const struct ni_recover_list *ops, bool in_flight, const char *why) {
   uint64_t now = ni_box_seen_ns(j->b);
   for (size_t i = 0; i < ops->n; i++) {
     struct ni_box_op op;
@@ -77,15 +78,15 @@ static void put_unfinished(struct ni_recover_job *j, struct ni_recover_life *l,
     struct ni_box_net net;
     const struct ni_box_net *moves = ni_box_net_of(j->b, &op, &net) ? &net : NULL;
     uint64_t open = ni_box_open_channels(j->b, l->index, &op);
-    ni_part_state(&in, state_of(&op, open, moves), open, moves);
+    ni_part_state(&in, name_state(&op, open, moves), open, moves);
     in.channels_open_above = ni_box_open_above(j->b, &op, open);
     NI_PART_PUT(&j->part, in_flight, &in);
   }
 }
 
-/* Losses that no gap line of the log names. */
-static void put_gaps(struct ni_recover_job *j, struct ni_recover_life *l,
-                     const struct ni_kind_counts *counts) {
+/* Writes losses that no gap line of the log names. */
+static void write_gaps(struct ni_recover_job *j, struct ni_recover_life *l,
+                       const struct ni_kind_counts *counts) {
   for (int k = 0; k < NI_KIND_COUNT; k++)
     for (int w = 0; w < NI_DROP_COUNT; w++) {
       uint64_t told = l->log ? l->log->kind[k].gap[w] : 0, all = counts[k].dropped[w],
@@ -96,15 +97,16 @@ static void put_gaps(struct ni_recover_job *j, struct ni_recover_life *l,
     }
 }
 
-static uint64_t sum(const uint64_t *n, int count) {
+static uint64_t sum_counts(const uint64_t *n, int count) {
   uint64_t total = 0;
   for (int i = 0; i < count; i++)
     total += n[i];
   return total;
 }
 
-static uint64_t settled(const struct ni_kind_counts *c) {
-  return c->written + sum(c->filtered, NI_FILTER_COUNT) + sum(c->dropped, NI_DROP_COUNT) + c->incomplete;
+static uint64_t count_settled(const struct ni_kind_counts *c) {
+  return c->written + sum_counts(c->filtered, NI_FILTER_COUNT) + sum_counts(c->dropped, NI_DROP_COUNT) +
+      c->incomplete;
 }
 
 /*
@@ -141,7 +143,7 @@ static void close_accounts(struct ni_recover_job *j, const struct ni_recover_lif
   for (int k = 0; k < NI_KIND_COUNT; k++) {
     uint64_t lines = (l->log ? l->log->kind[k].incomplete.distinct : 0) + given_up[k];
     counts[k].incomplete = lines > l->c.kind[k].incomplete ? lines : l->c.kind[k].incomplete;
-    uint64_t over = settled(&counts[k]), open = counts[k].started > over ? counts[k].started - over : 0;
+    uint64_t over = count_settled(&counts[k]), open = counts[k].started > over ? counts[k].started - over : 0;
     uint64_t lost = open > listed[k] ? open - listed[k] : 0;
     if (lost > j->room_outside)
       lost = j->room_outside;
@@ -156,9 +158,9 @@ static void close_accounts(struct ni_recover_job *j, const struct ni_recover_lif
   }
 }
 
-static bool ended(const struct ni_recover_job *j) { return ni_box_life(j->b) == NI_LIFE_ENDED; }
+static bool has_ended(const struct ni_recover_job *j) { return ni_box_life(j->b) == NI_LIFE_ENDED; }
 
-static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
+static int write_life(struct ni_recover_job *j, struct ni_recover_life *l) {
   struct ni_stats_line s = {.final = !j->live};
   struct ni_kind_counts counts[NI_KIND_COUNT] = {{0}};
   if (ni_part_about(&j->part, &l->c.id))
@@ -168,17 +170,17 @@ static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
   ni_recover_sort(j, &l->given_up);
   ni_part_comm(&j->part, &l->c);
   open_accounts(j, l, counts);
-  put_records(j, l, counts);
-  put_unfinished(j, l, &l->given_up, false, "overtaken");
-  put_unfinished(j, l, &l->in_flight, true, j->live ? "alive" : ended(j) ? "exit" : "killed");
+  write_records(j, l, counts);
+  write_unfinished(j, l, &l->given_up, false, "overtaken");
+  write_unfinished(j, l, &l->in_flight, true, j->live ? "alive" : has_ended(j) ? "exit" : "killed");
   close_accounts(j, l, counts);
-  put_gaps(j, l, counts);
+  write_gaps(j, l, counts);
   for (int k = 0; k < NI_KIND_COUNT; k++)
     ni_stats_set_kind(&s, (enum ni_kind)k, &counts[k]);
   ni_stats_set_strays(&s, l->c.stray);
   NI_PART_PUT(&j->part, dump_stats, &s);
   const char *by_itself = l->c.phase == 2 ? "destroy" : "exit";
-  struct ni_comm_end_line end = {ended(j) ? by_itself : "killed", ni_box_seen_ns(j->b)};
+  struct ni_comm_end_line end = {has_ended(j) ? by_itself : "killed", ni_box_seen_ns(j->b)};
   if (!j->live)
     NI_PART_PUT(&j->part, comm_end, &end);
   for (size_t i = 0; i < l->in_flight.n; i++) {
@@ -198,7 +200,7 @@ static int put_life(struct ni_recover_job *j, struct ni_recover_life *l) {
  * only if our parser takes it; it also says whose lines these are. 1: done, the origin's texts are ours; 0:
  * it is of no use.
  */
-static int put_own_head(struct ni_recover_job *j, const char *text, struct ni_scan *scan) {
+static int write_own_head(struct ni_recover_job *j, const char *text, struct ni_scan *scan) {
   size_t len = strlen(text);
   if (len < 3 || memchr(text, '\n', len) || strcmp(text + len - 2, "}}") != 0)
     return 0;
@@ -209,7 +211,8 @@ static int put_own_head(struct ni_recover_job *j, const char *text, struct ni_sc
   memset(copy + len, 0, NI_PARSE_PADDING);
   int e;
   const struct ni_line *line = ni_scan_text(scan, copy, len, &e);
-  if (line && line->kind == NI_LINE_PROCESS && line->process.recovered_ns == 0 && line->meta.producer) {
+  const bool is_process = line && line->kind == NI_LINE_PROCESS && line->process.recovered_ns == 0;
+  if (is_process && line->meta.producer) {
     struct ni_process_line marker = {.recovered_ns = ni_box_taken_ns(j->b), .recovered_live = j->live};
     fwrite(text, 1, len - 2, j->part.f);
     ni_part_put(&j->part, ni_format_recovered(j->part.line, sizeof j->part.line, &marker));
@@ -229,10 +232,10 @@ static int put_own_head(struct ni_recover_job *j, const char *text, struct ni_sc
   return e;
 }
 
-static int put_head(struct ni_recover_job *j, struct ni_scan *scan) {
+static int write_head(struct ni_recover_job *j, struct ni_scan *scan) {
   const struct ni_box_header *h = ni_box_header(j->b);
   struct ni_box_log session = {0};
-  int e = ni_box_session(j->b, &session) ? put_own_head(j, session.line, scan) : 0;
+  int e = ni_box_session(j->b, &session) ? write_own_head(j, session.line, scan) : 0;
   if (e)
     return e;
   int64_t rank = h->rank >= 0 && h->rank < INT32_MAX ? h->rank : -1, size = h->world_size;
@@ -255,7 +258,7 @@ static void free_origin(struct ni_recover_job *j) {
   free((char *)(uintptr_t)j->part.meta.producer);
 }
 
-static uint64_t expired_in_box(const struct ni_box *b) {
+static uint64_t count_expired_in_box(const struct ni_box *b) {
   const struct ni_box_header *h = ni_box_header(b);
   return h->session_now < 2 ? h->expired_records[h->session_now] : 0;
 }
@@ -266,8 +269,8 @@ static uint64_t expired_in_box(const struct ni_box *b) {
  * communicators whose every line has expired; the accounts have the file whose removal was not counted before
  * the kill, and are all there is in a box of a writer that did not count.
  */
-static uint64_t expired(const struct ni_recover_job *j) {
-  uint64_t counted = expired_in_box(j->b), told = j->gone;
+static uint64_t count_expired(const struct ni_recover_job *j) {
+  uint64_t counted = count_expired_in_box(j->b), told = j->gone;
   for (size_t i = 0; j->expires && i < j->log->n; i++)
     for (int k = 0; j->log->life[i].final && k < NI_KIND_COUNT; k++) {
       uint64_t there = j->log->life[i].kind[k].records.distinct, said = j->log->life[i].kind[k].written;
@@ -278,14 +281,14 @@ static uint64_t expired(const struct ni_recover_job *j) {
 }
 
 /* NULL: not known. */
-static const char *how(const struct ni_recover_job *j) {
+static const char *name_end(const struct ni_recover_job *j) {
   const struct ni_life_fact *f = ni_box_life_fact(j->b);
   if (f->life == NI_LIFE_ENDED)
     return f->end == NI_BOX_END_EXITED ? "exited" : "finalized";
   return f->life == NI_LIFE_DEAD && f->end == NI_BOX_END_NOT_YET ? "killed" : NULL;
 }
 
-/* Of a process that left by itself: what it could not write, and why. */
+/* Notes what a process that left by itself could not write, and why. */
 static void note_unwritten(struct ni_recover_job *j, const struct ni_box_header *h) {
   char text[256], number[64] = "an unknown number of operations";
   if (h->end != NI_BOX_END_EXITED)
@@ -298,12 +301,12 @@ static void note_unwritten(struct ni_recover_job *j, const struct ni_box_header 
   ni_part_note(&j->part, text);
 }
 
-static int put_foot(struct ni_recover_job *j) {
+static int write_foot(struct ni_recover_job *j) {
   const struct ni_box_header *h = ni_box_header(j->b);
   char text[256];
   if (ni_part_about(&j->part, &j->process))
     return -ENOMEM;
-  if (ended(j))
+  if (has_ended(j))
     note_unwritten(j, h);
   if (ni_box_outside(j->b))
     snprintf(text, sizeof text,
@@ -324,8 +327,9 @@ static int put_foot(struct ni_recover_job *j) {
   }
   if (j->live || j->log->process_final)
     return 0;
-  struct ni_stats_line s = {.final = true, .end = how(j), .refused_communicators = h->refused_communicators};
-  struct ni_kind_counts gone = {.dropped[NI_DROP_EXPIRED] = expired(j)};
+  struct ni_stats_line s = {
+      .final = true, .end = name_end(j), .refused_communicators = h->refused_communicators};
+  struct ni_kind_counts gone = {.dropped[NI_DROP_EXPIRED] = count_expired(j)};
   _Static_assert(NI_STRAY_COUNT <= sizeof h->process_stray / sizeof *h->process_stray,
                  "the box has a place for each");
   ni_stats_set_kind(&s, NI_KIND_COLL, &gone);
@@ -334,18 +338,18 @@ static int put_foot(struct ni_recover_job *j) {
   return 0;
 }
 
-static int compose(struct ni_recover_job *j) {
+static int compose_lines(struct ni_recover_job *j) {
   struct ni_scan *scan = NULL;
   uint64_t ts = ni_box_seen_ns(j->b) / 1000;
   j->part.meta.dump_timestamp_us = ts > j->log->newest_us ? ts : j->log->newest_us + 1;
   int e = ni_scan_new(&scan);
-  int owned = e == 0 ? put_head(j, scan) : e;
+  int owned = e == 0 ? write_head(j, scan) : e;
   e = owned < 0 ? owned : 0;
   for (size_t i = 0; e == 0 && i < j->n; i++)
     if (j->life[i].c.phase)
-      e = put_life(j, &j->life[i]);
+      e = write_life(j, &j->life[i]);
   if (e == 0)
-    e = put_foot(j);
+    e = write_foot(j);
   if (owned > 0)
     free_origin(j);
   ni_line_prefix_free(&j->part.prefix);
@@ -368,9 +372,9 @@ int ni_recover_box(const struct ni_box *b, const struct ni_log_state *log, FILE 
    * Killed between the last words of its last communicator and its own, without which its log is not
    * complete.
    */
-  bool owed = !live && !log->process_final && (log->files || expired_in_box(b));
+  bool owed = !live && !log->process_final && (log->files || count_expired_in_box(b));
   if (e == 0 && (out->communicators || owed)) {
-    e = compose(&j);
+    e = compose_lines(&j);
     out->part = j.news || !live;
   }
   ni_recover_gather_free(&j);

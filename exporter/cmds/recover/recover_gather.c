@@ -14,7 +14,7 @@
 #include "format/timing.h"
 
 /* Hash 0 stands for the whole process in a log. */
-static bool sound(const struct ni_ident *id) {
+static bool is_sound(const struct ni_ident *id) {
   return id->comm_hash && id->n_ranks > 0 && id->rank >= 0 && id->rank < id->n_ranks && id->nnodes >= 0;
 }
 
@@ -31,7 +31,7 @@ static int gather_comms(struct ni_recover_job *j) {
     l->index = i;
     if (l->c.phase == 0)
       continue;
-    if (!sound(&l->c.id) || l->c.init_ns > INT64_MAX) {
+    if (!is_sound(&l->c.id) || l->c.init_ns > INT64_MAX) {
       j->out->damaged++;
       l->c.phase = 0;
       continue;
@@ -45,7 +45,7 @@ static int gather_comms(struct ni_recover_job *j) {
   return 0;
 }
 
-static int keep(struct ni_recover_list *l, struct ni_recover_ref op) {
+static int append_ref(struct ni_recover_list *l, struct ni_recover_ref op) {
   if (!ni_array_room(l->op, l->n, l->cap))
     return -ENOMEM;
   l->op[l->n++] = op;
@@ -62,25 +62,26 @@ static int gather_op(const struct ni_box_op *op, void *arg) {
   struct ni_recover_life *l = &j->life[i];
   struct ni_recover_ref ref = {op->rec_sn, op->ticks_start, op->slot, (uint8_t)op->kind, false};
   if (op->is == NI_BOX_SLOT_CALLED)
-    return j->live || op->bytes > INT64_MAX ? 0 : keep(&l->called, ref);
-  if (op->sn > INT64_MAX || op->rec_sn >= l->c.kind[op->kind].started || op->rec_sn > INT64_MAX ||
-      op->bytes > INT64_MAX) {
+    return j->live || op->bytes > INT64_MAX ? 0 : append_ref(&l->called, ref);
+  const bool is_possible = op->sn <= INT64_MAX && op->rec_sn <= INT64_MAX && op->bytes <= INT64_MAX;
+  if (!is_possible || op->rec_sn >= l->c.kind[op->kind].started) {
     j->out->damaged++;
     return 0;
   }
   if (op->is == NI_BOX_SLOT_IN_FLIGHT)
-    return keep(&l->in_flight, ref);
+    return append_ref(&l->in_flight, ref);
   bool given_up = op->is == NI_BOX_SLOT_GIVEN_UP;
   const struct ni_seq_set *has = !l->log ? NULL
       : given_up                         ? &l->log->kind[op->kind].incomplete
                                          : &l->log->kind[op->kind].records;
   if (has && ni_seq_set_has(has, op->rec_sn))
     return 0;
-  return keep(given_up ? &l->given_up : &l->finished, ref);
+  return append_ref(given_up ? &l->given_up : &l->finished, ref);
 }
 
 /*
- * Its operation may have come since the dump thread looked at the call: then it is no collective of its own.
+ * The operation may have come since the dump thread looked at the call. Then the call is no collective of its
+ * own.
  */
 static int gather_call(const struct ni_box_op *op, void *arg) {
   struct ni_recover_job *j = arg;
@@ -128,7 +129,7 @@ static NI_ORDER_BY(by_start, struct ni_recover_ref, sn /* ticks_start */, slot)
     ref.sn = (*sn)++;
     ref.rec_sn = l->c.kind[NI_KIND_COLL].started++;
     ref.numbered = true;
-    e = keep(&l->finished, ref);
+    e = append_ref(&l->finished, ref);
   }
   return e;
 }
@@ -170,7 +171,7 @@ void ni_part_note(struct ni_log_part *p, const char *text) {
   NI_PART_PUT(p, note, &in);
 }
 
-static int32_t small(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : -1; }
+static int32_t to_int32(int64_t v) { return v >= 0 && v <= INT32_MAX ? (int32_t)v : -1; }
 
 void ni_part_process(struct ni_log_part *p, const struct ni_box_header *h, uint64_t start_ns,
                      uint64_t recovered_ns, bool live) {
@@ -180,10 +181,10 @@ void ni_part_process(struct ni_log_part *p, const struct ni_box_header *h, uint6
                                .boot_id = h->boot_id,
                                .exe = h->exe,
                                .interface = interface,
-                               .rank = small(h->rank),
-                               .local_rank = small(h->local_rank),
-                               .world_size = small(h->world_size),
-                               .nccl_version = h->nccl_version ? small(h->nccl_version) : -1,
+                               .rank = to_int32(h->rank),
+                               .local_rank = to_int32(h->local_rank),
+                               .world_size = to_int32(h->world_size),
+                               .nccl_version = h->nccl_version ? to_int32(h->nccl_version) : -1,
                                .library = ni_library_word((enum ni_library)h->library),
                                .gpu_clock_khz = h->gpu_khz == NI_NS_KHZ ? 0 : h->gpu_khz,
                                .recovered_ns = recovered_ns,
@@ -237,9 +238,9 @@ void ni_part_state(struct ni_unfinished_line *in, const char *state, uint64_t ch
 /* ni_fallback_names: older than the previous work on the same channel */
 #define BEFORE_PREVIOUS 2
 
-/* Are the GPU stamps believed? *why: the reason they are not, an index of ni_fallback_names, or -1. */
-static bool gpu_believed(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,
-                         struct ni_gpu_stamps *g, int *why) {
+/* Can the GPU stamps be trusted? *why: the reason if not, an index of ni_fallback_names, or -1. */
+static bool is_gpu_believed(const struct ni_box *b, const struct ni_box_comm *c, const struct ni_box_op *op,
+                            struct ni_gpu_stamps *g, int *why) {
   static const int reason_of[] = {[NI_GPU_ZERO] = 0,
                                   [NI_GPU_STOP_BEFORE_START] = 1,
                                   [NI_GPU_SPAN_TOO_LONG] = 3,
@@ -312,7 +313,7 @@ void ni_recover_record(const struct ni_box *b, const struct ni_box_comm *c, cons
   r->kernel = op->kernel;
   ni_split_tag(op->user_tag, &r->user_tag, &r->nccl_tag);
 
-  struct ni_timing_in t = {.gpu_ok = gpu_believed(b, c, op, &g, fallback)};
+  struct ni_timing_in t = {.gpu_ok = is_gpu_believed(b, c, op, &g, fallback)};
   t.has_kernel = op->started && op->started == op->stopped && *fallback != NI_APART_REASON;
   t.gpu_ns = t.gpu_ok ? g.stop_ns - g.start_ns : 0;
   if (t.has_kernel)

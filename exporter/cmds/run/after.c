@@ -25,8 +25,10 @@ static const struct ni_after *after; /* ni_result_of() hands nothing on to who s
 
 /* ---- no rank has loaded the plugin ---- */
 
-/* Of what the plugin does where it is loaded, nothing explains that it was not. */
-static bool explains(const struct ni_doctor_finding *f) {
+/*
+ * Does this finding explain that there are no logs? What the plugin does where it is loaded explains nothing.
+ */
+static bool explains_no_logs(const struct ni_doctor_finding *f) {
   static const char *const others[] = {"shm", "clock", "simulation"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (strcmp(f->check, others[i]) == 0)
@@ -34,7 +36,7 @@ static bool explains(const struct ni_doctor_finding *f) {
   return f->status != NI_DOC_OK && (f->status != NI_DOC_NOTE || f->advice);
 }
 
-static int say_none(const struct ni_after *a) {
+static int report_no_logs(const struct ni_after *a) {
   const struct ni_launch *l = a->l;
   struct ni_doctor d = {0};
   bool problem = false;
@@ -61,7 +63,7 @@ static int say_none(const struct ni_after *a) {
                   getenv("NCCL_PROFILER_PLUGIN"));
   }
   for (size_t i = 0; i < d.n; i++)
-    if (explains(&d.finding[i]))
+    if (explains_no_logs(&d.finding[i]))
       ni_doctor_say(&d.finding[i]);
   ni_say(stdout, "next     nccl-inspector doctor, where the ranks run\n");
   ni_doctor_free(&d);
@@ -71,7 +73,7 @@ static int say_none(const struct ni_after *a) {
 
 /* ---- the logs ---- */
 
-/* Is a rank's log still to come, or the rest of it? By the account that check makes. */
+/* Is the log of a rank, or the rest of it, still to come? By the account that check makes. */
 static bool is_more_to_come(struct ni_files *files) {
   static const enum ni_problem_code unended[] = {NI_PROBLEM_NO_END, NI_PROBLEM_NO_FINAL, NI_PROBLEM_RANKS};
   struct ni_progress none = NI_PROGRESS_INIT;
@@ -123,16 +125,16 @@ static const struct ni_finding *first_finding(const struct ni_summary *s) {
 }
 
 /*
- * Who was missing comes first: in the words of while it ran, else as the logs alone have it. NULL: it did not
- * hang.
+ * Who was missing comes first: in the words of the run while it went, else as the logs alone have it. NULL:
+ * it did not hang.
  */
-static const char *hang_of(const struct ni_summary *s) {
+static const char *find_hang_text(const struct ni_summary *s) {
   return s->complete ? NULL : *after->hang ? after->hang : s->hang;
 }
 
-static void say_next(const struct ni_run *r, const struct ni_summary *s, const struct ni_finding *first) {
+static void print_next(const struct ni_run *r, const struct ni_summary *s, const struct ni_finding *first) {
   const struct ni_problem *p = r->ledger.problem;
-  const char *next = "trace LOGS -o trace.json.gz", *hang = hang_of(s);
+  const char *next = "trace LOGS -o trace.json.gz", *hang = find_hang_text(s);
   if (hang)
     next = "hang LOGS";
   else if (p[NI_PROBLEM_NO_END].places)
@@ -151,7 +153,7 @@ static void say_next(const struct ni_run *r, const struct ni_summary *s, const s
   ni_print_next(next, &r->opt.inputs, stdout);
 }
 
-static void say_where(const struct ni_run *r) {
+static void print_folder(const struct ni_run *r) {
   const struct ni_inputs *logs = &after->l->logs;
   char size[32];
   uint64_t bytes = 0;
@@ -165,7 +167,7 @@ static void say_where(const struct ni_run *r) {
 }
 
 /* A page needs a megabyte, and a build that has it; without one the figures are there all the same. */
-static void say_report(const struct ni_run *r) {
+static void print_report(const struct ni_run *r) {
   char page[PATH_MAX];
   const bool fits = snprintf(page, sizeof page, "%s/report.html", r->out_dir) < (int)sizeof page;
   if (fits && access(page, F_OK) == 0)
@@ -175,10 +177,10 @@ static void say_report(const struct ni_run *r) {
            r->out_dir);
 }
 
-static void say_five(const struct ni_run *r, const struct ni_summary *s) {
+static void print_summary(const struct ni_run *r, const struct ni_summary *s) {
   const struct ni_launch *l = after->l;
   const struct ni_finding *first = first_finding(s);
-  const char *hang = hang_of(s);
+  const char *hang = find_hang_text(s);
   char head[NI_HEAD_TEXT];
   ni_say(stdout, "%s: %s", l->who, ni_head_text(s, head));
   if (!s->complete) {
@@ -189,15 +191,15 @@ static void say_five(const struct ni_run *r, const struct ni_summary *s) {
          hang        ? hang
              : first ? first->text
                      : "no rank, host or communicator stands out");
-  say_report(r);
-  say_where(r);
-  say_next(r, s, first);
+  print_report(r);
+  print_folder(r);
+  print_next(r, s, first);
 }
 
 /* The ledger is judged by then. */
-static void show(const struct ni_run *r, const struct ni_summary *s) {
+static void print_all(const struct ni_run *r, const struct ni_summary *s) {
   ni_check_tell_ends((struct ni_ledger *)(uintptr_t)&r->ledger, after->l->box_dir);
-  say_five(r, s);
+  print_summary(r, s);
 }
 
 int ni_after_tell(const struct ni_after *a) {
@@ -211,7 +213,7 @@ int ni_after_tell(const struct ni_after *a) {
   if (e == 0)
     e = find_logs(a, &r.files);
   if (e == 0 && !ni_launch_has_ranks(&r.files)) {
-    code = say_none(a);
+    code = report_no_logs(a);
   } else {
     r.opt.output_dir = out;
     r.opt.no_plots = r.opt.no_parquet = r.opt.no_csv = true;
@@ -220,9 +222,9 @@ int ni_after_tell(const struct ni_after *a) {
     if (e == 0)
       e = ni_runs_find(&r.runs, &r.files);
     if (e == 0)
-      code = ni_result_of(&r, a->l->who, ni_summarize, show);
+      code = ni_result_of(&r, a->l->who, ni_summarize, print_all);
     if (e == 0 && code == NI_EXIT_COULD_NOT_RUN)
-      say_where(&r); /* why there is no report has been said */
+      print_folder(&r); /* why there is no report has been said */
   }
   if (e < 0)
     ni_say(stdout, "%s: %s\n", a->l->who, strerror(-e));

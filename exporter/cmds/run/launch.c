@@ -42,15 +42,15 @@ static const struct launcher {
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
-/* An empty value counts as not set, as for the plugin. */
-static const char *set(const char *name) {
+/* The value of a variable. An empty one counts as not set, as for the plugin. */
+static const char *get_variable(const char *name) {
   const char *v = name ? getenv(name) : NULL;
   return v && *v ? v : NULL;
 }
 
-/* 0 and more; -1: not set, or no number. */
-static long number(const char *name) {
-  const char *v = set(name);
+/* The number in a variable, 0 and more. -1: not set, or no number. */
+static long get_variable_number(const char *name) {
+  const char *v = get_variable(name);
   char *end = NULL;
   long n = v && *v >= '0' && *v <= '9' ? strtol(v, &end, 10) : -1;
   return n >= 0 && !*end ? n : -1;
@@ -58,13 +58,13 @@ static long number(const char *name) {
 
 static const struct launcher *find_launcher(void) {
   for (size_t i = 0; i < LAUNCHERS; i++)
-    if (number(launchers[i].rank) >= 0)
+    if (get_variable_number(launchers[i].rank) >= 0)
       return &launchers[i];
   return NULL;
 }
 
 /* Appends text as a part of a file's name. */
-static void add_name(char *name, size_t cap, const char *text) {
+static void append_name(char *name, size_t cap, const char *text) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   size_t n = strlen(name);
   for (; *text && n + 1 < cap; text++)
@@ -72,18 +72,18 @@ static void add_name(char *name, size_t cap, const char *text) {
   name[n] = 0;
 }
 
-/* What all ranks of this start have in common, behind `name`. false: nothing that the launcher says. */
-static bool add_common(const struct launcher *by, char *name, size_t cap) {
+/* Appends what all ranks of this start have in common. false: the launcher says nothing of that kind. */
+static bool append_common_name(const struct launcher *by, char *name, size_t cap) {
   for (size_t i = 0; i < 3 && by->common[i][0]; i++) {
-    const char *first = set(by->common[i][0]), *second = set(by->common[i][1]);
+    const char *first = get_variable(by->common[i][0]), *second = get_variable(by->common[i][1]);
     bool none = !first || strcmp(first, "none") == 0 /* torchrun without --rdzv-id */ ||
         (by->common[i][1] && !second);
     if (none)
       continue;
-    add_name(name, cap, first);
+    append_name(name, cap, first);
     if (second) {
-      add_name(name, cap, ".");
-      add_name(name, cap, second);
+      append_name(name, cap, ".");
+      append_name(name, cap, second);
     }
     return true;
   }
@@ -92,7 +92,7 @@ static bool add_common(const struct launcher *by, char *name, size_t cap) {
 
 /* ---- folders ---- */
 
-/* With its parents. *made: it was not there. 0 or -errno. */
+/* Makes the folder with its parents. *made: it was not there. 0 or -errno. */
 static int make_folder(const char *path, bool *made) {
   char part[PATH_MAX];
   if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
@@ -109,8 +109,8 @@ static int make_folder(const char *path, bool *made) {
   return access(part, R_OK | W_OK | X_OK) < 0 ? -errno : 0;
 }
 
-/* The plugin's tokens: in a folder's own name a percent sign is two. NULL: no memory. */
-static char *without_tokens(const char *path) {
+/* Escapes the tokens of the plugin: a percent sign in the name of a folder becomes two. NULL: no memory. */
+static char *escape_percents(const char *path) {
   char *out = malloc(2 * strlen(path) + 1), *to = out;
   for (; out && *path; path++) {
     *to++ = *path;
@@ -124,22 +124,22 @@ static char *without_tokens(const char *path) {
 
 /*
  * The id of the batch job, by the names and in the order of plugin/settings/job.c. NULL: whoever starts the
- * ranks knows.
+ * ranks knows it.
  */
-static const char *job_id(void) {
+static const char *find_job_id(void) {
   static const char *const names[] = {"SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (set(names[i]))
-      return set(names[i]);
+    if (get_variable(names[i]))
+      return get_variable(names[i]);
   return NULL;
 }
 
 /*
- * What a user's NCCL_INSPECTOR_DUMP_DIR will be on the ranks, as a pattern: "logs/%h" is "logs/" and any
- * name. NULL: no memory.
+ * What NCCL_INSPECTOR_DUMP_DIR of the user will be on the ranks, as a pattern: "logs/%h" becomes "logs/" and
+ * any name. NULL: no memory.
  */
-static char *pattern_of(const char *dir) {
-  const char *id = job_id();
+static char *make_pattern(const char *dir) {
+  const char *id = find_job_id();
   size_t cap = 2 * strlen(dir) + PATH_MAX;
   char *out = malloc(cap);
   if (!out)
@@ -151,7 +151,7 @@ static char *pattern_of(const char *dir) {
     if (token)
       dir++;
     if (token && *dir == 'j' && id)
-      add_name(out, cap, id);
+      append_name(out, cap, id);
     else if (n + 2 < cap) {
       out[n] = token && *dir != '%' ? '*' : *dir;
       out[n + 1] = 0;
@@ -160,8 +160,11 @@ static char *pattern_of(const char *dir) {
   return out;
 }
 
-/* Absolute: the command may go to another folder. NULL: no memory, or there is no working directory. */
-static char *absolute(const char *path) {
+/*
+ * Makes the path absolute, since the command may change its folder. NULL: no memory, or there is no working
+ * directory.
+ */
+static char *make_absolute(const char *path) {
   char here[PATH_MAX], *out;
   if (*path == '/')
     return strdup(path);
@@ -171,12 +174,12 @@ static char *absolute(const char *path) {
   return out;
 }
 
-/* OUT where the user has not said it. NULL: the ranks have no name in common. */
-static char *new_out(const struct ni_launch *l, const struct launcher *by) {
+/* Makes a name for OUT if the user has not given one. NULL: the ranks have no name in common. */
+static char *make_out_name(const struct ni_launch *l, const struct launcher *by) {
   char name[256] = "nccl-inspector-", time_text[32];
   time_t now = time(NULL);
   struct tm tm;
-  if (l->part != NI_LAUNCH_ALONE && add_common(by, name, sizeof name))
+  if (l->part != NI_LAUNCH_ALONE && append_common_name(by, name, sizeof name))
     return strdup(name);
   if (l->part != NI_LAUNCH_ALONE && !l->logs_elsewhere)
     return NULL;
@@ -187,9 +190,9 @@ static char *new_out(const struct ni_launch *l, const struct launcher *by) {
 
 /* ---- variables ---- */
 
-/* Sets it unless the user has, and notes what stays. */
-static bool set_unless(const char *name, const char *value, char **kept) {
-  const char *there = set(name);
+/* Sets the variable unless the user has, and notes what stays. */
+static bool set_default_variable(const char *name, const char *value, char **kept) {
+  const char *there = get_variable(name);
   char *more;
   if (!there)
     return setenv(name, value, 1) == 0;
@@ -200,75 +203,80 @@ static bool set_unless(const char *name, const char *value, char **kept) {
   return true;
 }
 
-static bool complain(const struct ni_launch *l, const char *what, const char *why) {
+static bool report_launch_failure(const struct ni_launch *l, const char *what, const char *why) {
   if (l->part != NI_LAUNCH_SILENT)
     ni_say(stderr, "%s: %s: %s\n", l->who, what, why);
   return false;
 }
 
 static bool set_variables(struct ni_launch *l) {
-  char plugin[PATH_MAX] = "", *kept = NULL, *at = absolute(l->own_logs),
-       *dump = at ? without_tokens(at) : NULL;
+  char plugin[PATH_MAX] = "", *kept = NULL, *at = make_absolute(l->own_logs),
+       *dump = at ? escape_percents(at) : NULL;
   free(at);
-  bool has_plugin = set("NCCL_PROFILER_PLUGIN") || ni_plugin_beside_us(plugin, sizeof plugin);
-  bool fine = dump && set_unless("NCCL_PROFILER_PLUGIN", plugin, &kept) &&
-      set_unless("NCCL_INSPECTOR_ENABLE", "1", &kept) && set_unless("NCCL_INSPECTOR_DUMP_DIR", dump, &kept);
+  bool has_plugin = get_variable("NCCL_PROFILER_PLUGIN") || ni_plugin_beside_us(plugin, sizeof plugin);
+  bool fine = dump && set_default_variable("NCCL_PROFILER_PLUGIN", plugin, &kept) &&
+      set_default_variable("NCCL_INSPECTOR_ENABLE", "1", &kept) &&
+      set_default_variable("NCCL_INSPECTOR_DUMP_DIR", dump, &kept);
   bool fits = !dump || strlen(dump) <= DUMP_DIR_BYTES;
   l->kept = kept;
   free(dump);
   if (!fine)
-    return complain(l, "the command's variables", strerror(errno));
+    return report_launch_failure(l, "the command's variables", strerror(errno));
   if (!fits)
-    return complain(
+    return report_launch_failure(
         l, l->own_logs,
         "more than 1023 bytes as a path, which the plugin does not take; give a shorter one by --out");
   return has_plugin ||
-      complain(l, "libnccl-profiler-inspector.so",
-               "not found beside this program nor in ../lib of it; set NCCL_PROFILER_PLUGIN to its path");
+      report_launch_failure(
+             l, "libnccl-profiler-inspector.so",
+             "not found beside this program nor in ../lib of it; set NCCL_PROFILER_PLUGIN to its path");
 }
 
 /* ---- together ---- */
 
 static bool find_folders(struct ni_launch *l, const struct ni_launch_wants *want, const struct launcher *by) {
-  const char *users = set("NCCL_INSPECTOR_DUMP_DIR");
+  const char *users = get_variable("NCCL_INSPECTOR_DUMP_DIR");
   l->logs_elsewhere = users != NULL;
-  l->out = want->out ? strdup(want->out) : new_out(l, by);
+  l->out = want->out ? strdup(want->out) : make_out_name(l, by);
   if (!l->out)
-    return complain(l, "--out is missing",
-                    "the ranks have no name in common by which they would find the same folder. "
-                    "Give one that all of them see: run --out DIR -- COMMAND");
+    return report_launch_failure(l, "--out is missing",
+                                 "the ranks have no name in common by which they would find the same folder. "
+                                 "Give one that all of them see: run --out DIR -- COMMAND");
   for (size_t n = strlen(l->out); n > 1 && l->out[n - 1] == '/'; n--)
     l->out[n - 1] = 0;
-  char *logs = users ? pattern_of(users) : NULL;
+  char *logs = users ? make_pattern(users) : NULL;
   bool fine = asprintf(&l->own_logs, "%s/logs", l->out) >= 0 && (!users || logs);
   bool plain = users && logs && !strpbrk(logs, "*?[");
   if (fine)
     fine = ni_inputs_add(&l->logs, users ? logs : l->own_logs) == 0;
   if (fine && want->counters)
     fine = (l->counters = strdup(plain ? logs : l->own_logs)) != NULL;
-  if (fine && want->counters && users && !plain)
+  const bool has_two = users && !plain;
+  if (fine && want->counters && has_two)
     fine = ni_inputs_add(&l->logs, l->own_logs) == 0;
   free(logs);
-  return fine || complain(l, "OUT", strerror(ENOMEM));
+  return fine || report_launch_failure(l, "OUT", strerror(ENOMEM));
 }
 
-/* They are made before the command starts, which may take days. */
+/* Makes the folders before the command starts, since it may take days. */
 static bool make_folders(struct ni_launch *l) {
   int e = make_folder(l->out, &l->made_out);
   if (e < 0)
-    return complain(l, l->out, strerror(-e));
+    return report_launch_failure(l, l->out, strerror(-e));
   bool used = !l->logs_elsewhere || l->logs.n > 1;
   if (used)
     e = make_folder(l->own_logs, &l->made_logs);
   if (e < 0)
-    return complain(l, l->own_logs, strerror(-e));
-  return (!l->logs_elsewhere && l->made_logs) || ni_discover(&l->before, l->logs.path, l->logs.n) == 0 ||
-      complain(l, "logs of before", strerror(ENOMEM));
+    return report_launch_failure(l, l->own_logs, strerror(-e));
+  const bool is_new = !l->logs_elsewhere && l->made_logs;
+  if (is_new || ni_discover(&l->before, l->logs.path, l->logs.n) == 0)
+    return true;
+  return report_launch_failure(l, "logs of before", strerror(ENOMEM));
 }
 
 static void find_part(struct ni_launch *l, const struct launcher *by) {
-  long rank = by ? number(by->rank) : -1, ranks = by ? number(by->size) : -1,
-       local = by ? number(by->local_rank) : -1;
+  long rank = by ? get_variable_number(by->rank) : -1, ranks = by ? get_variable_number(by->size) : -1,
+       local = by ? get_variable_number(by->local_rank) : -1;
   bool several = by && (by->size ? ranks > 1 : true);
   l->part = rank > 0 ? NI_LAUNCH_SILENT : rank == 0 && several ? NI_LAUNCH_FIRST : NI_LAUNCH_ALONE;
   l->first_of_node = l->part != NI_LAUNCH_SILENT || local == 0;
@@ -276,7 +284,7 @@ static void find_part(struct ni_launch *l, const struct launcher *by) {
 
 bool ni_launch_begin(struct ni_launch *l, const char *who, const struct ni_launch_wants *want) {
   const struct launcher *by = find_launcher();
-  const char *boxes = set("NCCL_INSPECTOR_BLACKBOX");
+  const char *boxes = get_variable("NCCL_INSPECTOR_BLACKBOX");
   *l = (struct ni_launch){.who = who};
   find_part(l, by);
   if (boxes && *boxes == '/')
@@ -293,16 +301,16 @@ bool ni_launch_begin(struct ni_launch *l, const char *who, const struct ni_launc
 
 /* ---- the logs ---- */
 
-/* One that was removed meanwhile may have left its inode to a new log. */
-static bool same_log(const struct ni_file *old, const struct ni_file *f) {
+/* A log that was removed meanwhile may have left its inode to a new log. */
+static bool is_same_log(const struct ni_file *old, const struct ni_file *f) {
   const bool untouched = old->bytes == f->bytes && old->mtime_ns == f->mtime_ns;
   return old->ino == f->ino && old->dev == f->dev && (untouched || strcmp(old->path, f->path) == 0);
 }
 
-static bool was_there(const struct ni_file *f, void *arg) {
+static bool is_old_log(const struct ni_file *f, void *arg) {
   const struct ni_files *before = arg;
   for (size_t i = 0; i < before->n; i++)
-    if (same_log(&before->file[i], f))
+    if (is_same_log(&before->file[i], f))
       return true;
   return false;
 }
@@ -310,7 +318,7 @@ static bool was_there(const struct ni_file *f, void *arg) {
 int ni_launch_logs(const struct ni_launch *l, struct ni_files *files) {
   int e = ni_discover(files, l->logs.path, l->logs.n);
   if (e == 0 && l->before.n)
-    ni_files_drop(files, was_there, (void *)(uintptr_t)&l->before);
+    ni_files_drop(files, is_old_log, (void *)(uintptr_t)&l->before);
   return e;
 }
 

@@ -43,14 +43,14 @@ enum {
   WAIT_UNSET = 1000000
 };
 
-struct job {
+struct run_job_state {
   struct ni_launch_wants wants;
   char **command;
   unsigned hang_limit_s, wait_s;
   bool kill;
   struct ni_launch launch;
   struct ni_foreground front; /* the command */
-  struct ni_watch watch;
+  struct ni_run_watch watch;
   struct ni_record_options counters;
   struct ni_recorder recorder;
   bool asked;       /* Ctrl-C has come once */
@@ -59,8 +59,8 @@ struct job {
   bool told_to_end; /* a signal that ends jobs was passed on */
 };
 
-static const char *refuse(void *into) {
-  const struct job *j = into;
+static const char *refuse_run(void *into) {
+  const struct run_job_state *j = into;
   return j->kill && !j->hang_limit_s
       ? "--kill is for a job that hangs: say from when on, such as --hang-limit 600 --kill"
       : NULL;
@@ -74,28 +74,29 @@ const struct ni_command ni_run_command = {
         "Runs COMMAND with the plugin's variables set. When it has ended: are its logs complete, what stands "
         "out, where is the report?",
     .synopsis = "[OPTION...] [--] COMMAND [ARGUMENT...]",
-    .refuse = refuse,
+    .refuse = refuse_run,
     .run = ni_run_run,
     .opt =
         (const struct ni_opt[]){
-            {NULL, 0, NI_OPT_REST, "COMMAND...", NULL, NI_INTO(struct job, command), .min = 1,
+            {NULL, 0, NI_OPT_REST, "COMMAND...", NULL, NI_INTO(struct run_job_state, command), .min = 1,
              .want = "which command? for example: run -- torchrun --nproc-per-node 8 train.py"},
             {"out", 'o', NI_OPT_TEXT, "DIR",
              "Folder of the run: logs/ and report/ (default ./nccl-inspector-TIME-PID). Where ranks run on "
              "several hosts: one that all of them see",
-             NI_INTO(struct job, wants.out), .min = 1, .want = "a folder"},
+             NI_INTO(struct run_job_state, wants.out), .min = 1, .want = "a folder"},
             {"hang-limit", 0, NI_OPT_NUMBER, "SECONDS",
              "Say who is missing when nothing has moved for so long; nothing is killed",
-             NI_INTO(struct job, hang_limit_s), .want = "a number of seconds", .min = 1, .max = 1000000},
+             NI_INTO(struct run_job_state, hang_limit_s), .want = "a number of seconds", .min = 1,
+             .max = 1000000},
             {"kill", 0, NI_OPT_FLAG, NULL, "Then end the command: SIGTERM, and SIGKILL 60 s later",
-             NI_INTO(struct job, kill)},
+             NI_INTO(struct run_job_state, kill)},
             {"counters", 0, NI_OPT_FLAG, NULL,
              "Record what NICs, GPUs and the host count, once a second, beside the logs",
-             NI_INTO(struct job, wants.counters)},
+             NI_INTO(struct run_job_state, wants.counters)},
             {"wait", 0, NI_OPT_NUMBER, "SECONDS",
              "The most to wait for logs of ranks that have not ended (default 60 where a launcher "
              "started us on each rank, else 0)",
-             NI_INTO(struct job, wait_s), .want = "a number of seconds", .max = 86400},
+             NI_INTO(struct run_job_state, wait_s), .want = "a number of seconds", .max = 86400},
             {0}},
     .more =
         "Standard input, output, error, signals and the exit code are the command's; what this has to say "
@@ -116,37 +117,37 @@ const struct ni_command ni_run_command = {
 
 /* ---- while it runs ---- */
 
-static void pass(struct job *j, const siginfo_t *info) {
+static void forward_signal(struct run_job_state *j, const siginfo_t *info) {
   static const int ending[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
   for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
     j->told_to_end |= info->si_signo == ending[i];
   ni_foreground_pass(&j->front, info);
 }
 
-static void let_go(struct job *j) {
+static void forward_held_signal(struct run_job_state *j) {
   if (j->held.si_signo)
-    pass(j, &j->held);
+    forward_signal(j, &j->held);
   j->held.si_signo = 0;
 }
 
-/* The first Ctrl-C waits until it is said who is missing; what comes meanwhile lets it go at once. */
-static void signalled(struct job *j, const siginfo_t *info) {
+/* The first Ctrl-C is held until it is said who is missing. Another signal meanwhile releases it at once. */
+static void handle_signal(struct run_job_state *j, const siginfo_t *info) {
   bool ask = info->si_signo == SIGINT && !j->asked;
   bool waits = info->si_signo == SIGCONT || info->si_signo == SIGTSTP || info->si_signo == SIGWINCH;
   if (ask)
     j->asked = true;
-  if (ask && ni_watch_ask(&j->watch)) {
+  if (ask && ni_run_watch_ask(&j->watch)) {
     j->held = *info;
     return;
   }
   if (!waits && j->held.si_signo) {
-    ni_watch_enough(&j->watch);
-    let_go(j);
+    ni_run_watch_enough(&j->watch);
+    forward_held_signal(j);
   }
-  pass(j, info);
+  forward_signal(j, info);
 }
 
-static void end_it(struct job *j, int sig) {
+static void kill_command(struct run_job_state *j, int sig) {
   ni_say(stderr, "%s: --kill: %s to %s (pid %d)\n", j->launch.who, sig == SIGTERM ? "SIGTERM" : "SIGKILL",
          j->command[0], (int)j->front.child);
   j->told_to_end = true;
@@ -154,35 +155,35 @@ static void end_it(struct job *j, int sig) {
   j->kill_ns = sig == SIGTERM ? ni_now_ns(CLOCK_MONOTONIC) + KILL_AFTER_S * SECOND : 0;
 }
 
-static void turn(struct job *j) {
-  bool hangs = ni_watch_turn(&j->watch);
-  if (!ni_watch_asked(&j->watch))
-    let_go(j);
+static void take_turn(struct run_job_state *j) {
+  bool hangs = ni_run_watch_turn(&j->watch);
+  if (!ni_run_watch_asked(&j->watch))
+    forward_held_signal(j);
   if (!j->front.child)
     return;
   if (hangs && j->kill && !j->kill_ns)
-    end_it(j, SIGTERM);
+    kill_command(j, SIGTERM);
   else if (j->kill_ns && ni_now_ns(CLOCK_MONOTONIC) >= j->kill_ns)
-    end_it(j, SIGKILL);
+    kill_command(j, SIGKILL);
 }
 
-/* Until it has ended, and a look that was begun by then. */
-static void attend(struct job *j) {
+/* Attends the command until it has ended, and a look that was begun by then. */
+static void attend_command(struct run_job_state *j) {
   siginfo_t info;
-  while (j->front.child || ni_watch_asked(&j->watch)) {
-    uint64_t due = ni_watch_due(&j->watch);
+  while (j->front.child || ni_run_watch_asked(&j->watch)) {
+    uint64_t due = ni_run_watch_due(&j->watch);
     if (j->kill_ns && j->kill_ns < due)
       due = j->kill_ns;
     if (ni_foreground_wait(&j->front, due, &info) == NI_FOREGROUND_SIGNAL)
-      signalled(j, &info);
-    turn(j);
+      handle_signal(j, &info);
+    take_turn(j);
   }
-  ni_watch_end(&j->watch);
+  ni_run_watch_end(&j->watch);
 }
 
 /* ---- when it has ended ---- */
 
-/* A signal while we speak ends that; one of the terminal's has reached the child already. */
+/* A signal while we report ends the report. If it came from the terminal it has reached the child already. */
 static void stop_telling(pid_t child, const siginfo_t *info) {
   if (info->si_code != SI_KERNEL || info->si_signo == SIGCONT)
     (void)kill(child, info->si_signo);
@@ -190,16 +191,18 @@ static void stop_telling(pid_t child, const siginfo_t *info) {
     (void)raise(SIGSTOP);
 }
 
-static void tell(struct job *j) {
+static void report_job(struct run_job_state *j) {
   bool killed = WIFSIGNALED(j->front.status) || j->told_to_end;
+  unsigned wait_s = killed ? WAIT_KILLED_S : WAIT_S;
+  if (j->wait_s != WAIT_UNSET)
+    wait_s = j->wait_s;
+  else if (j->launch.part == NI_LAUNCH_ALONE)
+    wait_s = 0;
   const struct ni_after a = {.l = &j->launch,
                              .command = j->command[0],
                              .code = ni_foreground_code(&j->front),
                              .hang = j->watch.sentence,
-                             .wait_s = j->wait_s != WAIT_UNSET       ? j->wait_s
-                                 : j->launch.part == NI_LAUNCH_ALONE ? 0
-                                 : killed                            ? WAIT_KILLED_S
-                                                                     : WAIT_S};
+                             .wait_s = wait_s};
   siginfo_t info;
   fflush(NULL);
   pid_t child = fork();
@@ -214,8 +217,11 @@ static void tell(struct job *j) {
       stop_telling(child, &info);
 }
 
-/* A shell's script ends by Ctrl-C if what it waits for did, and not if that has merely ended with 130. */
-static void end_as_the_command(const struct job *j) {
+/*
+ * A shell script ends by Ctrl-C if the program that it waits for did, and not if that has merely exited with
+ * 130.
+ */
+static void end_as_the_command(const struct run_job_state *j) {
   sigset_t set;
   if (!j->front.apart || !WIFSIGNALED(j->front.status) || WTERMSIG(j->front.status) != SIGINT)
     return;
@@ -229,16 +235,16 @@ static void end_as_the_command(const struct job *j) {
 
 /* ---- together ---- */
 
-static int not_started(const struct job *j, int e) {
+static int report_not_started(const struct run_job_state *j, int e) {
   ni_say(stderr, "%s: %s: %s\n", j->launch.who, j->command[0], strerror(-e));
   return ni_foreground_code_of_error(e);
 }
 
-static int run(struct job *j) {
+static int run_job(struct run_job_state *j) {
   bool silent = j->launch.part == NI_LAUNCH_SILENT;
   if (silent && !(j->wants.counters && j->launch.first_of_node)) {
     execvp(j->command[0], j->command);
-    return not_started(j, -errno);
+    return report_not_started(j, -errno);
   }
   ni_foreground_begin(&j->front);
   if (j->launch.kept && !silent)
@@ -252,29 +258,29 @@ static int run(struct job *j) {
   /* On a terminal Ctrl-C is to come to us first; whom --kill ends is a whole group. */
   bool apart = j->kill || (!silent && ni_foreground_on_terminal());
   int e = told ? 0 : ni_foreground_start(&j->front, j->command, apart);
-  ni_watch_begin(&j->watch, &j->launch, silent || told || e < 0 ? 0 : j->hang_limit_s);
+  ni_run_watch_begin(&j->watch, &j->launch, silent || told || e < 0 ? 0 : j->hang_limit_s);
   j->asked = silent;
   if (!told && e == 0)
-    attend(j);
+    attend_command(j);
   (void)ni_recorder_stop(&j->recorder);
   if (told || e < 0)
     ni_launch_undo(&j->launch);
   if (told)
     return 128 + told;
   if (e < 0)
-    return not_started(j, e);
+    return report_not_started(j, e);
   if (!silent)
-    tell(j);
+    report_job(j);
   end_as_the_command(j);
   return ni_foreground_code(&j->front);
 }
 
 int ni_run_run(int argc, char **argv) {
-  struct job j = {.wait_s = WAIT_UNSET};
+  struct run_job_state j = {.wait_s = WAIT_UNSET};
   int done, code = ni_words_parse(&ni_run_command, argc, argv, &j, &done);
   if (done)
     return code;
-  code = ni_launch_begin(&j.launch, argv[0], &j.wants) ? run(&j) : CODE_OWN;
+  code = ni_launch_begin(&j.launch, argv[0], &j.wants) ? run_job(&j) : CODE_OWN;
   ni_launch_free(&j.launch);
   return code;
 }

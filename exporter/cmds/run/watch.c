@@ -19,8 +19,8 @@ enum { LOOK_EVERY_S = 15, WORDS = 16 };
 
 static uint64_t now_ns(void) { return ni_now_ns(CLOCK_MONOTONIC); }
 
-/* `hang` over the logs; what it complains of is nobody's business here. every_s: --watch; 0: one look. */
-static bool begin(struct ni_watch *w, struct ni_look *x, unsigned every_s, uint64_t end_ns) {
+/* Begins a run of `hang` over the logs. Its complaints are not shown. every_s: --watch; 0: one look. */
+static bool begin_look(struct ni_run_watch *w, struct ni_look *x, unsigned every_s, uint64_t end_ns) {
   const struct ni_inputs *logs = &w->l->logs;
   char *word[WORDS + 2], limit[16], every[16];
   size_t n = 0;
@@ -51,7 +51,7 @@ static bool begin(struct ni_watch *w, struct ni_look *x, unsigned every_s, uint6
   return ni_task_begin(&x->task, word, (const int[]){-1, x->said, -1}, 0, false, end_ns);
 }
 
-/* Has it ended? Then its exit code, -1: none. */
+/* The exit code of the look if it has ended; -1: none. */
 static bool is_over(struct ni_look *x, int *code) {
   int status;
   if (!x->task.pid || !ni_task_over(&x->task, now_ns(), &status))
@@ -60,18 +60,18 @@ static bool is_over(struct ni_look *x, int *code) {
   return true;
 }
 
-void ni_watch_begin(struct ni_watch *w, const struct ni_launch *l, unsigned limit_s) {
-  *w = (struct ni_watch){.l = l,
-                         .limit_s = limit_s,
-                         .asked.said = -1,
-                         .going.said = -1,
-                         .state = limit_s ? NI_WATCH_WATCHING : NI_WATCH_OFF};
+void ni_run_watch_begin(struct ni_run_watch *w, const struct ni_launch *l, unsigned limit_s) {
+  *w = (struct ni_run_watch){.l = l,
+                             .limit_s = limit_s,
+                             .asked.said = -1,
+                             .going.said = -1,
+                             .state = limit_s ? NI_RUN_WATCH_WATCHING : NI_RUN_WATCH_OFF};
 }
 
-bool ni_watch_ask(struct ni_watch *w) { return begin(w, &w->asked, 0, now_ns() + ASKED_NS); }
+bool ni_run_watch_ask(struct ni_run_watch *w) { return begin_look(w, &w->asked, 0, now_ns() + ASKED_NS); }
 
-/* What the look has said, onto standard error. Its first line is kept where it names somebody. */
-static void tell(struct ni_watch *w, const struct ni_look *x) {
+/* Prints what the look has said, on standard error. Keeps its first line if it names somebody. */
+static void print_said(struct ni_run_watch *w, const struct ni_look *x) {
   static const char *const names[] = {"HANG", "not yet a hang"};
   char text[65536];
   off_t at = 0;
@@ -86,60 +86,60 @@ static void tell(struct ni_watch *w, const struct ni_look *x) {
   }
 }
 
-static void look(struct ni_watch *w) {
+static void start_look(struct ni_run_watch *w) {
   unsigned quarter = w->limit_s / 4,
            every = quarter < 1 ? 1
       : quarter > LOOK_EVERY_S ? LOOK_EVERY_S
                                : quarter;
   w->next_ns = now_ns() + AGAIN_NS;
-  (void)begin(w, &w->going, w->state == NI_WATCH_WATCHING ? every : 0, UINT64_MAX);
+  (void)begin_look(w, &w->going, w->state == NI_RUN_WATCH_WATCHING ? every : 0, UINT64_MAX);
 }
 
-bool ni_watch_turn(struct ni_watch *w) {
+bool ni_run_watch_turn(struct ni_run_watch *w) {
   int code;
   uint64_t now = now_ns();
   if (is_over(&w->asked, &code))
-    tell(w, &w->asked);
-  if (w->state == NI_WATCH_OFF)
+    print_said(w, &w->asked);
+  if (w->state == NI_RUN_WATCH_OFF)
     return false;
   if (!w->going.task.pid) {
     if (now >= w->next_ns)
-      look(w);
+      start_look(w);
     return false;
   }
   if (!is_over(&w->going, &code))
     return false;
-  bool hangs = code == NI_EXIT_FINDING, was_told = w->state == NI_WATCH_STANDING;
+  bool hangs = code == NI_EXIT_FINDING, was_told = w->state == NI_RUN_WATCH_STANDING;
   w->next_ns = now + (hangs || was_told ? w->limit_s * SECOND : AGAIN_NS);
   if (hangs && !was_told) {
     ni_say(stderr, "%s: the job hangs (--hang-limit %u):\n", w->l->who, w->limit_s);
-    tell(w, &w->going);
+    print_said(w, &w->going);
   } else if (was_told && code == NI_EXIT_FINE) {
     ni_say(stderr, "%s: the job does not hang any more\n", w->l->who);
     *w->sentence = 0;
   }
-  w->state = hangs ? NI_WATCH_STANDING : NI_WATCH_WATCHING;
+  w->state = hangs ? NI_RUN_WATCH_STANDING : NI_RUN_WATCH_WATCHING;
   return hangs && !was_told;
 }
 
-uint64_t ni_watch_due(const struct ni_watch *w) {
+uint64_t ni_run_watch_due(const struct ni_run_watch *w) {
   uint64_t due = w->asked.task.pid ? w->asked.task.end_ns + 1 : UINT64_MAX;
-  if (w->state != NI_WATCH_OFF && !w->going.task.pid && w->next_ns < due)
+  if (w->state != NI_RUN_WATCH_OFF && !w->going.task.pid && w->next_ns < due)
     due = w->next_ns;
   return due;
 }
 
-void ni_watch_enough(struct ni_watch *w) { ni_task_end(&w->asked.task); }
+void ni_run_watch_enough(struct ni_run_watch *w) { ni_task_end(&w->asked.task); }
 
-static void end(struct ni_look *x) {
+static void end_look(struct ni_look *x) {
   ni_task_end(&x->task);
   if (x->said >= 0)
     close(x->said);
   x->said = -1;
 }
 
-void ni_watch_end(struct ni_watch *w) {
-  end(&w->asked);
-  end(&w->going);
-  w->state = NI_WATCH_OFF;
+void ni_run_watch_end(struct ni_run_watch *w) {
+  end_look(&w->asked);
+  end_look(&w->going);
+  w->state = NI_RUN_WATCH_OFF;
 }

@@ -8,7 +8,7 @@
  *              ▲                                                        │
  *              └──── a look, each limit, says that it does not: told ───┘
  *
- * One thread; the caller calls ni_watch_turn() when a child has ended or the time of ni_watch_due() has come.
+ * One thread; the caller calls ni_run_watch_turn() when a child has ended or ni_run_watch_due() has come.
  * Failure: what cannot be started is not told.
  */
 #ifndef NI_RUN_WATCH_H
@@ -17,7 +17,7 @@
 #include "exporter/base/process/task.h"
 #include "launch.h"
 
-enum ni_watch_state { NI_WATCH_OFF, NI_WATCH_WATCHING, NI_WATCH_STANDING };
+enum ni_run_watch_state { NI_RUN_WATCH_OFF, NI_RUN_WATCH_WATCHING, NI_RUN_WATCH_STANDING };
 
 /* One run of `hang`, and where it writes. */
 struct ni_look {
@@ -25,28 +25,28 @@ struct ni_look {
   int said; /* -1: not begun yet */
 };
 
-struct ni_watch {
+struct ni_run_watch {
   const struct ni_launch *l;
   unsigned limit_s;     /* 0: none */
   struct ni_look asked; /* that Ctrl-C has asked for */
   struct ni_look going; /* that goes on */
-  enum ni_watch_state state;
+  enum ni_run_watch_state state;
   uint64_t next_ns;    /* when that one is to be started anew, where it does not run */
   char sentence[1024]; /* the newest that has told of somebody who is waited for; "": none has */
 };
 
-void ni_watch_begin(struct ni_watch *w, const struct ni_launch *l, unsigned limit_s);
+void ni_run_watch_begin(struct ni_run_watch *w, const struct ni_launch *l, unsigned limit_s);
 /* Says on standard error who is missing, without waiting. false: it could not be started. */
-bool ni_watch_ask(struct ni_watch *w);
+bool ni_run_watch_ask(struct ni_run_watch *w);
 /* Is it still being looked? */
-static inline bool ni_watch_asked(const struct ni_watch *w) { return w->asked.task.pid != 0; }
+static inline bool ni_run_watch_asked(const struct ni_run_watch *w) { return w->asked.task.pid != 0; }
 /* Says what there is to say. true: it has just been told that the job hangs. */
-bool ni_watch_turn(struct ni_watch *w);
+bool ni_run_watch_turn(struct ni_run_watch *w);
 /* By CLOCK_MONOTONIC; UINT64_MAX: a child's end tells. */
-uint64_t ni_watch_due(const struct ni_watch *w);
+uint64_t ni_run_watch_due(const struct ni_run_watch *w);
 /* Ends the look that Ctrl-C has asked for. */
-void ni_watch_enough(struct ni_watch *w);
+void ni_run_watch_enough(struct ni_run_watch *w);
 /* Ends all of it; the sentence stays. */
-void ni_watch_end(struct ni_watch *w);
+void ni_run_watch_end(struct ni_run_watch *w);
 
 #endif

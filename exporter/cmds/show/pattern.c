@@ -25,11 +25,11 @@ uint32_t ni_show_runs(const struct ni_show_pattern *x) {
   return last;
 }
 
-static int32_t global(const struct ni_show_pattern *x, uint32_t i) {
+static int32_t global_rank(const struct ni_show_pattern *x, uint32_t i) {
   return x->s->process[x->p->rank[i].process].rank;
 }
 
-/* Where only some operations were asked for, ranks without any of them are not spoken of. */
+/* If only some operations were asked for, ranks without any of them are not listed. */
 static bool is_told(const struct ni_show_pattern *x, const struct ni_pattern_rank *r, uint32_t run) {
   return r->run == run && !(r->no_operations && x->r->tally.filtered);
 }
@@ -45,7 +45,7 @@ static NI_ORDER_OF(by_number, int32_t)
   size_t n;
 };
 
-static void put_spans(struct ni_put_text *w, const struct numbers *x) {
+static void append_spans(struct ni_put_text *w, const struct numbers *x) {
   size_t shown = 0;
   for (size_t i = 0, to; i < x->n; i = to) {
     for (to = i + 1; to < x->n && x->item[to] == x->item[to - 1] + 1; to++) {}
@@ -67,10 +67,10 @@ const char *ni_show_ranks_text(const struct ni_show_pattern *x, uint32_t run, ui
   *out = 0;
   for (uint32_t i = 0; n.item && i < x->p->n_ranks; i++)
     if (is_of(&x->p->rank[i], run, program, why_not))
-      n.item[n.n++] = global(x, i);
+      n.item[n.n++] = global_rank(x, i);
   if (n.n)
     qsort(n.item, n.n, sizeof *n.item, by_number);
-  put_spans(&w, &n);
+  append_spans(&w, &n);
   free(n.item);
   return out;
 }
@@ -84,7 +84,7 @@ bool ni_show_form(const struct ni_show_pattern *x, const struct ni_pattern_place
 
 /* ---- one program ---- */
 
-static const char *size_text(uint64_t bytes, uint64_t most, char out[72]) {
+static const char *format_size(uint64_t bytes, uint64_t most, char out[72]) {
   char a[32], b[32];
   if (bytes == most)
     return ni_size_text(bytes, out);
@@ -92,14 +92,14 @@ static const char *size_text(uint64_t bytes, uint64_t most, char out[72]) {
   return out;
 }
 
-static const char *datatype_text(const char *datatype) {
+static const char *name_datatype(const char *datatype) {
   if (!datatype)
     return "";
   return strncmp(datatype, "nccl", 4) == 0 ? datatype + 4 : datatype;
 }
 
 /* "tp (8)"; "8 ranks" */
-static const char *comm_text(const struct ni_pattern_lane *l, char out[96]) {
+static const char *name_comm(const struct ni_pattern_lane *l, char out[96]) {
   char label[96];
   struct ni_put_text w = {out, 96};
   ni_put(&w, "%s", ni_pattern_lane_text(l, label));
@@ -108,7 +108,7 @@ static const char *comm_text(const struct ni_pattern_lane *l, char out[96]) {
   return out;
 }
 
-static void cell_numbers(struct ni_table *t, const struct ni_listing_row *row) {
+static void add_number_cells(struct ni_table *t, const struct ni_listing_row *row) {
   if (row->kind == NI_LISTING_CLOSE)
     ni_table_cell(t, "%s", "");
   else if (row->from == row->to)
@@ -117,8 +117,8 @@ static void cell_numbers(struct ni_table *t, const struct ni_listing_row *row) {
     ni_table_cell(t, "%u-%u", row->from + 1, row->to + 1);
 }
 
-static void print_op(struct ni_table *t, const struct ni_show_pattern *x, const struct ni_program *p,
-                     const struct ni_listing_row *row) {
+static void print_pattern_op(struct ni_table *t, const struct ni_show_pattern *x, const struct ni_program *p,
+                             const struct ni_listing_row *row) {
   const struct ni_pattern_place *at = &p->place[row->place];
   const struct ni_pattern_lane *l = &p->lane[row->lane];
   const char *algo, *proto;
@@ -126,9 +126,9 @@ static void print_op(struct ni_table *t, const struct ni_show_pattern *x, const 
   if (row->times > 1)
     snprintf(times, sizeof times, "%u x ", row->times);
   ni_table_cell(t, "%*s%s%s", (int)row->depth * 2, "", times, ni_pattern_func_text(l, at->func, func));
-  ni_table_cell(t, "%s", size_text(row->bytes, row->bytes_most, size));
-  ni_table_cell(t, "%s", datatype_text(at->datatype));
-  ni_table_cell(t, "%s", comm_text(l, comm));
+  ni_table_cell(t, "%s", format_size(row->bytes, row->bytes_most, size));
+  ni_table_cell(t, "%s", name_datatype(at->datatype));
+  ni_table_cell(t, "%s", name_comm(l, comm));
   ni_table_cell(t, "%s", at->by_call || isnan(row->us) ? "-" : ni_duration_text(row->us, text));
   if (at->by_call || isnan(row->beside))
     ni_table_cell(t, "-");
@@ -142,9 +142,9 @@ static void print_row(struct ni_table *t, const struct ni_show_pattern *x, const
                       const struct ni_listing_row *row) {
   const int indent = (int)row->depth * 2;
   char comm[96];
-  cell_numbers(t, row);
+  add_number_cells(t, row);
   if (row->kind == NI_LISTING_OP) {
-    print_op(t, x, p, row);
+    print_pattern_op(t, x, p, row);
     return;
   }
   if (row->kind == NI_LISTING_OPEN)
@@ -182,11 +182,11 @@ static void print_irregular(const struct ni_program *p) {
     if (!l->irregular)
       continue;
     ni_say(stdout, "not the same in each step: %s on %s, %s to %s operations\n",
-           ni_pattern_func_text(l, name, func), comm_text(l, comm), NI_COUNT(l->least), NI_COUNT(l->most));
+           ni_pattern_func_text(l, name, func), name_comm(l, comm), NI_COUNT(l->least), NI_COUNT(l->most));
   }
 }
 
-static void say_times(const struct ni_program *p) {
+static void print_times(const struct ni_program *p) {
   if (p->steps_least == p->steps_most)
     ni_say(stdout, "the step came %s times", NI_COUNT(p->steps_least));
   else
@@ -210,23 +210,23 @@ static void print_program(const struct ni_show_pattern *x, uint32_t k, uint32_t 
              : p->ranks == 1 ? "ranks has"
                              : "ranks have",
          ni_show_ranks_text(x, p->run, k, NULL, ranks));
-  say_times(p);
+  print_times(p);
   if (p->ordered < p->ranks)
     ni_say(stdout, "the order between communicators is that of %s of them, such as rank %d\n",
-           NI_COUNT(p->ordered), global(x, p->first_rank));
+           NI_COUNT(p->ordered), global_rank(x, p->first_rank));
   print_listing(x, p, list);
   print_irregular(p);
 }
 
 /* ---- the others ---- */
 
-static void put_place(const struct ni_pattern_lane *l, const struct ni_pattern_place *p) {
+static void print_place(const struct ni_pattern_lane *l, const struct ni_pattern_place *p) {
   char func[96], comm[96], size[72];
   ni_say(stdout, "%s %s on %s", ni_pattern_func_text(l, p->func, func),
-         size_text(p->bytes, p->bytes_most, size), comm_text(l, comm));
+         format_size(p->bytes, p->bytes_most, size), name_comm(l, comm));
 }
 
-/* How it differs from the program that it is nearest to. */
+/* Prints how it differs from the program that it is nearest to. */
 static int print_other(const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
   const uint32_t nearest = ni_pattern_nearest(x->p, first, k);
   const struct ni_program *p = &x->p->program[k], *q = &x->p->program[nearest];
@@ -247,14 +247,14 @@ static int print_other(const struct ni_show_pattern *x, uint32_t k, uint32_t fir
   if (d.position != UINT32_MAX)
     ni_say(stdout, "at operation %s: ", NI_COUNT(d.position + 1));
   else
-    ni_say(stdout, "on %s: ", comm_text(d.lane, comm));
+    ni_say(stdout, "on %s: ", name_comm(d.lane, comm));
   if (d.there)
-    put_place(d.lane, d.there);
+    print_place(d.lane, d.there);
   else
     ni_say(stdout, "nothing");
   ni_say(stdout, d.here ? " in place of " : d.there ? ", which that has not" : " that repeats");
   if (d.here)
-    put_place(d.lane, d.here);
+    print_place(d.lane, d.here);
   ni_say(stdout, "\n");
   return 0;
 }
@@ -279,7 +279,7 @@ static void print_without(const struct ni_show_pattern *x, uint32_t run) {
   }
 }
 
-/* Where nothing repeats: what there is, the most frequent first. */
+/* Prints what there is if nothing repeats, the most frequent first. */
 static void print_counts(const struct ni_show_pattern *x, uint32_t run) {
   static const struct ni_column columns[] = {{"operation", .width = 20, .left = true},
                                              {"size", .width = 8},
@@ -309,10 +309,10 @@ static void print_counts(const struct ni_show_pattern *x, uint32_t run) {
       ni_table_cell(&t, "%s, %s sizes", c->func, NI_COUNT(c->sizes));
     else
       ni_table_cell(&t, "%s", c->func);
-    ni_table_cell(&t, "%s", size_text(c->bytes, c->bytes_most, size));
-    ni_table_cell(&t, "%s", datatype_text(c->datatype));
+    ni_table_cell(&t, "%s", format_size(c->bytes, c->bytes_most, size));
+    ni_table_cell(&t, "%s", name_datatype(c->datatype));
     ni_table_cell(&t, "%s",
-                  comm_text(&(struct ni_pattern_lane){.label = c->label, .n_ranks = c->n_ranks}, comm));
+                  name_comm(&(struct ni_pattern_lane){.label = c->label, .n_ranks = c->n_ranks}, comm));
     ni_table_cell(&t, "%s", NI_COUNT(c->records));
     ni_table_cell(&t, "%s", ni_share_text((double)c->records / (double)all, share));
   }

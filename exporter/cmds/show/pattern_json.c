@@ -7,7 +7,7 @@
 #include "exporter/model/who/who.h"
 #include "pattern.h"
 
-static void put_lane(struct ni_json *j, const struct ni_pattern_lane *l) {
+static void write_lane(struct ni_json *j, const struct ni_pattern_lane *l) {
   char comm[96];
   ni_json_text(j, "communicator", ni_pattern_lane_text(l, comm));
   ni_json_i64(j, "n_ranks", l->n_ranks);
@@ -19,8 +19,8 @@ static void put_lane(struct ni_json *j, const struct ni_pattern_lane *l) {
     ni_json_i64(j, "peer", l->peer);
 }
 
-static void put_operation(struct ni_json *j, const char *key, const struct ni_pattern_lane *l,
-                          const struct ni_pattern_place *p) {
+static void write_operation(struct ni_json *j, const char *key, const struct ni_pattern_lane *l,
+                            const struct ni_pattern_place *p) {
   if (!p)
     return;
   ni_json_object(j, key);
@@ -29,12 +29,12 @@ static void put_operation(struct ni_json *j, const char *key, const struct ni_pa
   if (p->bytes_most != p->bytes)
     ni_json_u64(j, "bytes_most", p->bytes_most);
   ni_json_text(j, "datatype", p->datatype);
-  put_lane(j, l);
+  write_lane(j, l);
   ni_json_end_object(j);
 }
 
-static void put_place(struct ni_json *j, const struct ni_show_pattern *x, const struct ni_program *p,
-                      const struct ni_pattern_place *at, bool ordered) {
+static void write_place(struct ni_json *j, const struct ni_show_pattern *x, const struct ni_program *p,
+                        const struct ni_pattern_place *at, bool ordered) {
   const char *algo, *proto;
   const double ranks = (double)at->ranks;
   const bool told = ni_show_form(x, at, &algo, &proto), timed = at->ranks && !at->by_call;
@@ -44,7 +44,7 @@ static void put_place(struct ni_json *j, const struct ni_show_pattern *x, const 
   if (at->bytes_most != at->bytes)
     ni_json_u64(j, "bytes_most", at->bytes_most);
   ni_json_text(j, "datatype", at->datatype);
-  put_lane(j, &p->lane[at->lane]);
+  write_lane(j, &p->lane[at->lane]);
   ni_json_bool(j, "in_order", ordered);
   ni_json_f64(j, "median_ns", timed ? (double)at->median_ns / ranks : NAN);
   ni_json_rounded(j, "beside", timed ? (double)at->beside_permille / ranks / 1000 : NAN, 4);
@@ -53,7 +53,7 @@ static void put_place(struct ni_json *j, const struct ni_show_pattern *x, const 
   ni_json_end_object(j);
 }
 
-static void put_folded(struct ni_json *j, const struct ni_listing *list) {
+static void write_folded(struct ni_json *j, const struct ni_listing *list) {
   NI_JSON_ARRAY (j, "folded")
     for (size_t i = 0; i < list->n; i++) {
       const struct ni_listing_row *row = &list->row[i];
@@ -69,7 +69,7 @@ static void put_folded(struct ni_json *j, const struct ni_listing *list) {
     }
 }
 
-static void put_irregular(struct ni_json *j, const struct ni_program *p) {
+static void write_irregular(struct ni_json *j, const struct ni_program *p) {
   NI_JSON_ARRAY (j, "irregular")
     for (uint32_t i = 0; i < p->n_lanes; i++) {
       const struct ni_pattern_lane *l = &p->lane[i];
@@ -78,25 +78,25 @@ static void put_irregular(struct ni_json *j, const struct ni_program *p) {
         continue;
       ni_json_object(j, NULL);
       ni_json_text(j, "what", kinds[l->kind]);
-      put_lane(j, l);
+      write_lane(j, l);
       ni_json_u64(j, "operations_least", l->least);
       ni_json_u64(j, "operations_most", l->most);
       ni_json_end_object(j);
     }
 }
 
-static void put_difference(struct ni_json *j, const struct ni_pattern_difference *d, uint32_t from) {
+static void write_difference(struct ni_json *j, const struct ni_pattern_difference *d, uint32_t from) {
   ni_json_object(j, "differs_first");
   ni_json_u64(j, "from_program", from);
   if (d->position != UINT32_MAX)
     ni_json_u64(j, "operation", d->position);
-  put_operation(j, "that_has", d->lane, d->here);
-  put_operation(j, "this_has", d->lane, d->there);
+  write_operation(j, "that_has", d->lane, d->here);
+  write_operation(j, "this_has", d->lane, d->there);
   ni_json_end_object(j);
 }
 
-/* Where it differs from the one that it is nearest to; first: the first program of the run. */
-static int put_nearest(struct ni_json *j, const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
+/* Writes where it differs from the program that it is nearest to. first: the first program of the run. */
+static int write_nearest(struct ni_json *j, const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
   const uint32_t nearest = ni_pattern_nearest(x->p, first, k);
   struct ni_pattern_difference d;
   struct ni_listing list;
@@ -105,11 +105,11 @@ static int put_nearest(struct ni_json *j, const struct ni_show_pattern *x, uint3
     e = ni_pattern_differ(&x->p->program[nearest], &list, &x->p->program[k], &d);
   ni_listing_free(&list);
   if (e == 0)
-    put_difference(j, &d, nearest - first);
+    write_difference(j, &d, nearest - first);
   return e;
 }
 
-static int put_program(struct ni_json *j, const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
+static int write_program(struct ni_json *j, const struct ni_show_pattern *x, uint32_t k, uint32_t first) {
   const struct ni_program *p = &x->p->program[k];
   struct ni_listing list;
   int e = ni_listing_make(p, &list);
@@ -122,18 +122,18 @@ static int put_program(struct ni_json *j, const struct ni_show_pattern *x, uint3
   ni_json_u64(j, "steps_most", p->steps_most);
   ni_json_rounded(j, "exactly_so", p->steps ? (double)p->exact_steps / (double)p->steps : NAN, 6);
   if (e == 0 && k > first)
-    e = put_nearest(j, x, k, first);
+    e = write_nearest(j, x, k, first);
   NI_JSON_ARRAY (j, "operations")
     for (uint32_t i = 0; e == 0 && i < p->n_places; i++)
-      put_place(j, x, p, &p->place[list.order[i]], i < list.n_ordered);
-  put_folded(j, &list);
-  put_irregular(j, p);
+      write_place(j, x, p, &p->place[list.order[i]], i < list.n_ordered);
+  write_folded(j, &list);
+  write_irregular(j, p);
   ni_json_end_object(j);
   ni_listing_free(&list);
   return e;
 }
 
-static void put_without(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
+static void write_without(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
   NI_JSON_ARRAY (j, "without_step")
     for (uint32_t i = 0; i < x->p->n_ranks; i++) {
       const struct ni_pattern_rank *r = &x->p->rank[i];
@@ -146,7 +146,7 @@ static void put_without(struct ni_json *j, const struct ni_show_pattern *x, uint
     }
 }
 
-static void put_counts(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
+static void write_counts(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
   NI_JSON_ARRAY (j, "histogram")
     for (uint32_t i = 0; i < x->p->n_counts; i++) {
       const struct ni_pattern_count *c = &x->p->count[i];
@@ -167,7 +167,7 @@ static void put_counts(struct ni_json *j, const struct ni_show_pattern *x, uint3
     }
 }
 
-static int put_run(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
+static int write_run(struct ni_json *j, const struct ni_show_pattern *x, uint32_t run) {
   uint32_t first = 0;
   int e = 0;
   ni_json_object(j, NULL);
@@ -177,10 +177,10 @@ static int put_run(struct ni_json *j, const struct ni_show_pattern *x, uint32_t 
   while (first < x->p->n_programs && x->p->program[first].run != run)
     first++;
   for (uint32_t k = first; e == 0 && k < x->p->n_programs && x->p->program[k].run == run; k++)
-    e = put_program(j, x, k, first);
+    e = write_program(j, x, k, first);
   ni_json_end_array(j);
-  put_without(j, x, run);
-  put_counts(j, x, run);
+  write_without(j, x, run);
+  write_counts(j, x, run);
   ni_json_end_object(j);
   return e;
 }
@@ -196,7 +196,7 @@ int ni_show_pattern_json(const struct ni_show_pattern *x) {
   ni_json_u64(&j, "left_out_by_options", x->r->tally.filtered);
   ni_json_array(&j, "runs");
   for (uint32_t run = last ? 1 : 0; e == 0 && run <= last; run++)
-    e = put_run(&j, x, run);
+    e = write_run(&j, x, run);
   ni_json_end_array(&j);
   ni_json_close(&j);
   return e;

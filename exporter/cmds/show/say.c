@@ -29,7 +29,7 @@ struct op {
   uint64_t waited_ns;             /* the longest of the others waited so long for it */
 };
 
-static struct op look_at(const struct ni_show_row *row, size_t n) {
+static struct op sum_up_rows(const struct ni_show_row *row, size_t n) {
   struct op o = {row, n, NI_NO_START, NI_NO_START, NULL, 0};
   uint64_t longest = 0;
   bool gpu = !row->p2p && n > 1;
@@ -65,7 +65,7 @@ static bool has_rank(const struct op *o, int32_t rank) {
   return false;
 }
 
-/* Filters that were asked remember that; this is not asking. */
+/* Looks at the ranks of the filter itself: to ask the filter would be remembered. */
 static bool is_missing(const struct op *o, const struct ni_show *s, int32_t rank) {
   const struct ni_ranks *r = &s->filter.rank;
   bool wanted = r->n == 0;
@@ -74,16 +74,18 @@ static bool is_missing(const struct op *o, const struct ni_show *s, int32_t rank
   return wanted && !has_rank(o, rank);
 }
 
-static int on_set(void *arg, const char *host, const struct ni_set *set) {
+static int add_set(void *arg, const char *host, const struct ni_set *set) {
   return ni_beside_set(arg, host, set);
 }
 
-static int on_pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
+static int add_pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
   ni_beside_sample(arg, before, after->reading);
   return 0;
 }
 
-/* Counters of the hosts while it ran; of each as much as falls to that time. 0 or -ENOMEM. */
+/*
+ * Reads counters of the hosts while the operation ran, each as far as it belongs to that time. 0 or -ENOMEM.
+ */
 static int read_counters(const struct ni_show *s, const struct op *o, struct ni_beside *b,
                          struct ni_beside_process *p, struct ni_cover *cover) {
   size_t n = 0;
@@ -99,46 +101,46 @@ static int read_counters(const struct ni_show *s, const struct op *o, struct ni_
   for (size_t i = 0; e == 0 && o->from_ns != NI_NO_START && i < s->files.n; i++) {
     struct ni_series_end end;
     if (ni_is_series(s->files.file[i].path))
-      e = ni_series_pairs(s->files.file[i].path, &(struct ni_series_pairs){b, on_set, on_pair}, &end);
+      e = ni_series_pairs(s->files.file[i].path, &(struct ni_series_pairs){b, add_set, add_pair}, &end);
   }
   return e == 0 ? ni_beside_end(b) : e;
 }
 
-static bool shown(const struct ni_beside_row *r) {
+static bool is_shown(const struct ni_beside_row *r) {
   return r->what.kind == NI_METRIC_GAUGE ? r->level_with == r->level_with : r->with > 0;
 }
 
 /* Each counter that says something of that time, by its unified name. */
-static void each_counter(const struct ni_beside *b, void *arg,
-                         void (*say)(void *arg, const struct ni_beside_entity *e, const char *name,
-                                     const struct ni_beside_row *r)) {
+static void visit_counters(const struct ni_beside *b, void *arg,
+                           void (*say)(void *arg, const struct ni_beside_entity *e, const char *name,
+                                       const struct ni_beside_row *r)) {
   for (size_t i = 0; i < b->n_entities; i++)
     for (size_t k = 0; ni_beside_line(k); k++) {
       const struct ni_beside_row *r = ni_beside_unified(b, &b->entity[i], ni_beside_line(k));
-      if (r && shown(r))
+      if (r && is_shown(r))
         say(arg, &b->entity[i], ni_beside_line(k), r);
     }
 }
 
-static double value_of(const struct ni_beside_row *r) {
+static double choose_value(const struct ni_beside_row *r) {
   return r->what.kind == NI_METRIC_GAUGE ? r->level_with : r->with;
 }
 
-static void counter_text(void *arg, const struct ni_beside_entity *e, const char *name,
-                         const struct ni_beside_row *r) {
-  ni_say(stdout, "counters     %s %s: %s %.6g %s\n", e->host, e->name, name, value_of(r),
+static void print_counter(void *arg, const struct ni_beside_entity *e, const char *name,
+                          const struct ni_beside_row *r) {
+  ni_say(stdout, "counters     %s %s: %s %.6g %s\n", e->host, e->name, name, choose_value(r),
          r->what.unit ? r->what.unit : "");
 }
 
-static void counter_json(void *arg, const struct ni_beside_entity *e, const char *name,
-                         const struct ni_beside_row *r) {
+static void write_json_counter(void *arg, const struct ni_beside_entity *e, const char *name,
+                               const struct ni_beside_row *r) {
   struct ni_json *j = arg;
   ni_json_object(j, NULL);
   ni_json_text(j, "hostname", e->host);
   ni_json_text(j, "device", e->name);
   ni_json_text(j, "counter", name);
   ni_json_text(j, "unit", r->what.unit);
-  ni_json_f64(j, "value", value_of(r));
+  ni_json_f64(j, "value", choose_value(r));
   ni_json_end_object(j);
 }
 
@@ -189,7 +191,7 @@ static void print_missing(const struct op *o, const struct ni_show *s) {
     ni_say(stdout, "%s\n", r->timing == NI_TIMING_KERNEL_GPU ? ", so who came last cannot be told" : "");
 }
 
-static void print_op(const struct op *o, const struct ni_show *s, const struct ni_beside *b) {
+static void print_operation(const struct op *o, const struct ni_show *s, const struct ni_beside *b) {
   const struct ni_show_row *r = o->row;
   char when[40], span[32], least[32], text[32];
   ni_say(stdout, "%s number %" PRIu64 " on communicator 0x%" PRIx64 "%s%s%s, %zu of %d ranks\n", r->func,
@@ -206,7 +208,7 @@ static void print_op(const struct op *o, const struct ni_show *s, const struct n
         ni_duration_text((double)(o->last->exec_ns + o->waited_ns) / 1000, span),
         ni_duration_text((double)o->waited_ns / 1000, text));
   print_missing(o, s);
-  each_counter(b, NULL, counter_text);
+  visit_counters(b, NULL, print_counter);
 }
 
 /* clang-format off */
@@ -228,7 +230,7 @@ static NI_JSON_FORM(put_true, bool, if (*v) ni_json_bool(j, key, true))
                                      NI_JSON_BY(put_peer, "peer"),
                                      NI_JSON_FROM(put_true, ni_show_row, graph, "graph")};
 
-static void json_op(struct ni_json *j, const struct op *o, const struct ni_beside *b) {
+static void write_json_op(struct ni_json *j, const struct op *o, const struct ni_beside *b) {
   const struct ni_show_row *r = o->row;
   ni_json_object(j, NULL);
   ni_json_text(j, "function", r->func);
@@ -242,11 +244,11 @@ static void json_op(struct ni_json *j, const struct op *o, const struct ni_besid
     ni_json_u64(j, "waited_ns", o->waited_ns);
   NI_JSON_OBJECTS(j, "ranks", of_row, o->row, o->n, NULL);
   NI_JSON_ARRAY (j, "counters")
-    each_counter(b, j, counter_json);
+    visit_counters(b, j, write_json_counter);
   ni_json_end_object(j);
 }
 
-static void print_clocks(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
+static void print_clock_line(void *unused, const char *text) { ni_say(stdout, "CLOCKS: %s\n", text); }
 
 int ni_show_say(const struct ni_show *s) {
   struct ni_json json;
@@ -256,22 +258,22 @@ int ni_show_say(const struct ni_show *s) {
     ni_clocks_json(&json, &s->clocks);
     ni_json_array(&json, "operations");
   } else if (s->rows.n) {
-    ni_clocks_say(&s->clocks, true, print_clocks, NULL);
+    ni_clocks_say(&s->clocks, true, print_clock_line, NULL);
   }
   for (size_t i = 0, n; e == 0 && i < s->rows.n; i += n) {
     for (n = 1; i + n < s->rows.n && ni_show_by_operation(&s->rows.item[i], &s->rows.item[i + n]) == 0; n++) {
     }
-    const struct op o = look_at(&s->rows.item[i], n);
+    const struct op o = sum_up_rows(&s->rows.item[i], n);
     struct ni_beside b = {0};
     struct ni_cover cover = {0};
     struct ni_beside_process *p = calloc(n, sizeof *p);
     e = p ? read_counters(s, &o, &b, p, &cover) : -ENOMEM;
     if (e == 0 && s->json)
-      json_op(&json, &o, &b);
+      write_json_op(&json, &o, &b);
     if (e == 0 && !s->json && i)
       ni_say(stdout, "\n");
     if (e == 0 && !s->json)
-      print_op(&o, s, &b);
+      print_operation(&o, s, &b);
     ni_beside_free(&b);
     ni_cover_free(&cover);
     free(p);

@@ -24,7 +24,7 @@
 enum { ROWS_MAX = 1 << 20 }; /* of all operations asked for */
 
 /* What a part is: its rows, and its lines in the account, for the index. */
-struct part {
+struct show_part {
   struct ni_show_rows rows;
   struct ni_ledger *ledger;
   const struct ni_atlas_wants *wants;
@@ -32,14 +32,16 @@ struct part {
   const struct ni_file *file;
 };
 
-static void cut(char *to, size_t cap, const char *from) { snprintf(to, cap, "%s", from ? from : ""); }
+static void copy_cut(char *to, size_t cap, const char *from) { snprintf(to, cap, "%s", from ? from : ""); }
 
-static int take_operation(struct part *x, const struct ni_line *l) {
+static int add_operation(struct show_part *x, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   const struct ni_atlas_wants *w = x->wants;
-  if (!ni_atlas_wants_context(w, &l->ident, &l->meta) ||
-      (w->coll->n && !ni_words_have_func(w->coll, o->func)) ||
-      !ni_ranks_have(w->sn, o->sn < INT64_MAX ? (int64_t)o->sn : INT64_MAX))
+  if (!ni_atlas_wants_context(w, &l->ident, &l->meta))
+    return 0;
+  if (w->coll->n && !ni_words_have_func(w->coll, o->func))
+    return 0;
+  if (!ni_ranks_have(w->sn, o->sn < INT64_MAX ? (int64_t)o->sn : INT64_MAX))
     return 0;
   if (x->tag->n && !ni_tags_have(x->tag, o->user_tag))
     return 0;
@@ -61,29 +63,29 @@ static int take_operation(struct part *x, const struct ni_line *l) {
                             .p2p = l->is_p2p,
                             .graph = o->graph,
                             .timing = (uint8_t)o->timing};
-  cut(r->func, sizeof r->func, o->func);
-  cut(r->comm, sizeof r->comm, l->ident.comm_name);
-  cut(r->host, sizeof r->host, l->meta.hostname);
-  cut(r->algo, sizeof r->algo, o->algo);
-  cut(r->proto, sizeof r->proto, o->proto);
+  copy_cut(r->func, sizeof r->func, o->func);
+  copy_cut(r->comm, sizeof r->comm, l->ident.comm_name);
+  copy_cut(r->host, sizeof r->host, l->meta.hostname);
+  copy_cut(r->algo, sizeof r->algo, o->algo);
+  copy_cut(r->proto, sizeof r->proto, o->proto);
   return 0;
 }
 
-static int take(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct part *x = arg;
+static int read_record_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct show_part *x = arg;
   int e = x->ledger ? ni_ledger_take(x->ledger, l, line_no) : 0;
-  return e == 0 && l->kind == NI_LINE_OP ? take_operation(x, l) : e;
+  return e == 0 && l->kind == NI_LINE_OP ? add_operation(x, l) : e;
 }
 
-static int fault(void *arg, const struct ni_fault *f) {
-  struct part *x = arg;
+static int count_fault(void *arg, const struct ni_fault *f) {
+  struct show_part *x = arg;
   return x->ledger ? ni_ledger_fault(x->ledger, f) : 0;
 }
 
-static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
-                     void **result) {
+static int read_show_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to,
+                          const struct ni_scan_part *p, void **result) {
   struct ni_show *s = arg;
-  struct part *x = *result = calloc(1, sizeof *x);
+  struct show_part *x = *result = calloc(1, sizeof *x);
   struct ni_scan_end end;
   if (!x)
     return -ENOMEM;
@@ -102,25 +104,25 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
     to->granules = ni_atlas_begin(s->atlas, p, x->ledger);
   }
   to->arg = x;
-  to->take = take;
-  to->fault = fault;
+  to->take = read_record_line;
+  to->fault = count_fault;
   int e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
   if (x->ledger)
     ni_ledger_end(x->ledger, &end);
   return e;
 }
 
-static void drop(void *arg, void *part) {
-  struct part *x = part;
+static void drop_show_part(void *arg, void *part) {
+  struct show_part *x = part;
   if (x->ledger)
     ni_ledgers_drop(NULL, x->ledger);
   free(x->rows.item);
   free(x);
 }
 
-static int merge(void *arg, const struct ni_scan_part *p, void *part) {
+static int merge_show_part(void *arg, const struct ni_scan_part *p, void *part) {
   struct ni_show *s = arg;
-  struct part *x = part;
+  struct show_part *x = part;
   int e = x->ledger ? ni_ledgers_merge(&s->ledgers, p->file_no, x->ledger) : 0;
   x->ledger = NULL;
   for (size_t i = 0; e == 0 && i < x->rows.n; i++) {
@@ -131,7 +133,7 @@ static int merge(void *arg, const struct ni_scan_part *p, void *part) {
     else
       s->rows.item[s->rows.n++] = x->rows.item[i];
   }
-  drop(NULL, x);
+  drop_show_part(NULL, x);
   return e;
 }
 
@@ -157,8 +159,8 @@ static int resolve_tags(struct ni_show *s) {
   return e;
 }
 
-/* Starts by the clock of the reference. */
-static void right_starts(struct ni_show *s) {
+/* Corrects starts to the clock of the reference. */
+static void correct_starts(struct ni_show *s) {
   for (size_t i = 0; i < s->rows.n; i++) {
     struct ni_show_row *r = &s->rows.item[i];
     const struct ni_host_clock *c = ni_clocks_of(&s->clocks, r->run, r->host);
@@ -167,7 +169,7 @@ static void right_starts(struct ni_show *s) {
   }
 }
 
-static int read_all(struct ni_show *s) {
+static int read_all_records(struct ni_show *s) {
   struct ni_ledger ledger = {0};
   struct ni_scan_plan plan = {0};
   const struct ni_filters *f = &s->filter;
@@ -194,23 +196,23 @@ static int read_all(struct ni_show *s) {
                                              .jobs = ni_scan_jobs(),
                                              .progress = &s->progress,
                                              .arg = s,
-                                             .part = read_part,
-                                             .merge = merge,
+                                             .part = read_show_part,
+                                             .merge = merge_show_part,
                                              .file_done = file_done,
-                                             .drop = drop});
+                                             .drop = drop_show_part});
   ni_atlas_close(s->atlas, e == 0, NULL);
   ni_scan_plan_free(&plan);
   ni_ledgers_free(&s->ledgers);
   if (e == 0)
     e = ni_clocks_of_ledger(&s->clocks, &ledger);
   ni_ledger_free(&ledger);
-  right_starts(s);
+  correct_starts(s);
   if (e == 0 && s->rows.n > 1)
     qsort(s->rows.item, s->rows.n, sizeof *s->rows.item, by_rank);
   return e;
 }
 
-static const char *refuse(void *into) {
+static const char *refuse_show(void *into) {
   const struct ni_show *s = into;
   if (s->pattern)
     return s->filter.sn.n ? "--pattern is of all operations of a step: leave out --sn" : NULL;
@@ -230,7 +232,7 @@ const struct ni_command ni_show_command = {
         "One operation as all its ranks have it: sizes, starts, times, who came last, counters of that time. "
         "With "
         "--pattern the operations of a step, in their order, and which ranks have another step.",
-    .refuse = refuse,
+    .refuse = refuse_show,
     .run = ni_show_run,
     .opt =
         (const struct ni_opt[]){
@@ -265,7 +267,7 @@ const struct ni_command ni_show_command = {
                  {"--comm dp0 --coll AllReduce --sn 100-103 --json logs/", "for a program"},
                  {"--pattern logs/", "what a step of the job is"}}};
 
-/* The step of the job, by the machinery of `summary`, which takes over the inputs and the filters. */
+/* Shows the step of the job, by the machinery of `summary`, which takes over the inputs and the filters. */
 static int show_pattern(struct ni_show *s, const char *name) {
   struct ni_run r;
   struct ni_summary sum = {0};
@@ -322,7 +324,7 @@ int ni_show_run(int argc, char **argv) {
   ni_inputs_unreadable(argv[0], &s.files);
   s.progress.mode = ni_inputs_progress(&s.inputs, s.json);
   if (e == 0)
-    e = read_all(&s);
+    e = read_all_records(&s);
   if (e == 0)
     ni_filters_say_unmet(&s.filter, argv[0]);
   if (e == 0)

@@ -31,12 +31,12 @@ static NI_ORDER_BY(by_time, struct ni_gpu_point, at_ns, offset_ns)
 }
 
 /*
- * The line below point[from..to) that lies nearest to them all, at time t: of the lower convex hull the edge
- * over the mean of their times (the sum of the distances is least there). Its outer edges hang on single
- * points and are worth nothing.
+ * The line below point[from..to) that lies nearest to all of them, at time t. It is the edge of the lower
+ * convex hull over the mean of their times, where the sum of the distances is least. The outer edges of the
+ * hull hang on single points and are worth nothing.
  */
-static int64_t line_at(const struct ni_gpu_clock *c, size_t from, size_t to, struct ni_gpu_point *hull,
-                       int64_t t) {
+static int64_t fit_lower_line(const struct ni_gpu_clock *c, size_t from, size_t to, struct ni_gpu_point *hull,
+                              int64_t t) {
   size_t n = 0;
   int64_t lowest = c->point[from].offset_ns;
   double mean = 0;
@@ -65,7 +65,7 @@ static int64_t line_at(const struct ni_gpu_clock *c, size_t from, size_t to, str
   return a->offset_ns + (int64_t)(slope * (double)(t - a->at_ns));
 }
 
-static int measure_spread(struct ni_gpu_clock *c) {
+static int measure_gpu_spread(struct ni_gpu_clock *c) {
   int64_t *d = malloc(c->n * sizeof *d), line = 0;
   if (!d)
     return -ENOMEM;
@@ -111,13 +111,13 @@ int ni_gpu_clock_finish(struct ni_gpu_clock *c) {
       to++;
     /* Where lines are rare, a few more on either side. */
     size_t a = from > NEIGHBOURS ? from - NEIGHBOURS : 0, b = c->n - to > NEIGHBOURS ? to + NEIGHBOURS : c->n;
-    c->knot[i] = (struct ni_gpu_point){t, line_at(c, a, b, hull, t)};
+    c->knot[i] = (struct ni_gpu_point){t, fit_lower_line(c, a, b, hull, t)};
   }
   free(hull);
   if (e < 0)
     return e;
   c->n_knots = n;
-  return measure_spread(c);
+  return measure_gpu_spread(c);
 }
 
 bool ni_gpu_clock_at(const struct ni_gpu_clock *c, int64_t at_ns, int64_t *offset_ns) {

@@ -42,30 +42,31 @@ static int by_run_and_name(const void *a, const void *b, void *clocks) {
   return x->run != y->run ? (x->run < y->run ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-static uint32_t run_of(const struct ni_clocks *c, const struct ni_clocks_seat *s) {
+static uint32_t run_of_seat(const struct ni_clocks *c, const struct ni_clocks_seat *s) {
   return c->host[s->host].run;
 }
 
 static int by_rank(const void *a, const void *b, void *clocks) {
   const struct ni_clocks_seat *x = a, *y = b;
-  const uint32_t p = run_of(clocks, x), q = run_of(clocks, y);
+  const uint32_t p = run_of_seat(clocks, x), q = run_of_seat(clocks, y);
   return p != q ? (p < q ? -1 : 1) : NI_BY(x, y, hash, n_ranks, rank, since_ns, host);
 }
 
 static int by_life(const void *a, const void *b, void *clocks) {
   const struct ni_clocks_seat *x = a, *y = b;
-  const uint32_t p = run_of(clocks, x), q = run_of(clocks, y);
+  const uint32_t p = run_of_seat(clocks, x), q = run_of_seat(clocks, y);
   return p != q ? (p < q ? -1 : 1) : NI_BY(x, y, hash, n_ranks, lives, life, rank);
 }
 
-static bool same_rank(const struct ni_clocks *c, const struct ni_clocks_seat *a,
-                      const struct ni_clocks_seat *b) {
-  return run_of(c, a) == run_of(c, b) && a->hash == b->hash && a->n_ranks == b->n_ranks && a->rank == b->rank;
+static bool is_same_rank(const struct ni_clocks *c, const struct ni_clocks_seat *a,
+                         const struct ni_clocks_seat *b) {
+  return run_of_seat(c, a) == run_of_seat(c, b) && a->hash == b->hash && a->n_ranks == b->n_ranks &&
+      a->rank == b->rank;
 }
 
-static bool same_life(const struct ni_clocks *c, const struct ni_clocks_seat *a,
-                      const struct ni_clocks_seat *b) {
-  return run_of(c, a) == run_of(c, b) && a->hash == b->hash && a->n_ranks == b->n_ranks &&
+static bool is_same_life(const struct ni_clocks *c, const struct ni_clocks_seat *a,
+                         const struct ni_clocks_seat *b) {
+  return run_of_seat(c, a) == run_of_seat(c, b) && a->hash == b->hash && a->n_ranks == b->n_ranks &&
       a->lives == b->lives && a->life == b->life;
 }
 
@@ -73,7 +74,7 @@ static void number_lives(struct ni_clocks *c) {
   if (c->n_seats > 1)
     qsort_r(c->seat, c->n_seats, sizeof *c->seat, by_rank, c);
   for (size_t i = 0, end; i < c->n_seats; i = end) {
-    for (end = i + 1; end < c->n_seats && same_rank(c, &c->seat[end], &c->seat[i]); end++) {}
+    for (end = i + 1; end < c->n_seats && is_same_rank(c, &c->seat[end], &c->seat[i]); end++) {}
     for (size_t k = i; k < end; k++) {
       c->seat[k].lives = (uint32_t)(end - i);
       c->seat[k].life = (uint32_t)(k - i);
@@ -121,14 +122,18 @@ static NI_ORDER_BY(by_operation, struct ni_clocks_mark, comm, func, sn, bytes, h
   return 0;
 }
 
-/* Of those seats, which are of one run: what several hosts did, each host's once. */
-static int gather(const struct ni_clocks *c, const struct ni_clocks_seat *s, size_t n, struct marks *m) {
+/*
+ * Gathers the operations of these seats, which belong to one run: those that several hosts did, each host's
+ * once.
+ */
+static int gather_marks(const struct ni_clocks *c, const struct ni_clocks_seat *s, size_t n,
+                        struct marks *m) {
   size_t kept = 0;
   uint32_t comm = 0;
   int e = 0;
   for (size_t i = 0, end; e == 0 && i < n; i = end, comm++) {
     bool several = false;
-    for (end = i + 1; end < n && same_life(c, &s[end], &s[i]); end++)
+    for (end = i + 1; end < n && is_same_life(c, &s[end], &s[i]); end++)
       several |= s[end].host != s[i].host;
     if (several)
       e = add_life(m, s + i, end - i, comm, n);
@@ -167,35 +172,35 @@ static int fill_match(struct ni_match *match, const struct marks *m) {
   return e;
 }
 
-static int fit(struct ni_straight *s, uint32_t reference) {
+static int fit_hosts(struct ni_straight *s, uint32_t reference) {
   for (uint32_t i = 0; i < s->n_hosts; i++)
     s->clock[i].gpu_ns = 0;
   s->reference = reference;
   return ni_straight_fit(s);
 }
 
-struct place {
+struct host_place {
   double ahead;
   uint32_t host;
 };
 
-static NI_ORDER_BY(by_ahead, struct place, ahead, host)
+static NI_ORDER_BY(by_ahead, struct host_place, ahead, host)
 
     /*
  * Of those aligned the one whose clock is in the middle; of the two in the middle the one that stands first.
  * room: one a host.
  */
-    static uint32_t middle_of(const struct ni_straight *s, struct place *room) {
+    static uint32_t middle_of(const struct ni_straight *s, struct host_place *room) {
   size_t n = 0;
   for (uint32_t i = 0; i < s->n_hosts; i++)
     if (s->clock[i].aligned)
-      room[n++] = (struct place){s->clock[i].offset_ns, i};
+      room[n++] = (struct host_place){s->clock[i].offset_ns, i};
   qsort(room, n, sizeof *room, by_ahead);
   const uint32_t low = room[(n - 1) / 2].host, high = room[n / 2].host;
   return low < high ? low : high;
 }
 
-/* What is less than can be known is left as it is. */
+/* An offset that is less than can be known is left as it is. */
 static bool is_off(const struct ni_host_clock *c) {
   const double at[] = {ni_clock_ahead(c, c->first_ns), ni_clock_ahead(c, c->last_ns)};
   const int64_t scatter = c->spread_ns > NI_CLOCKS_LEAST_NS ? c->spread_ns : NI_CLOCKS_LEAST_NS;
@@ -203,7 +208,7 @@ static bool is_off(const struct ni_host_clock *c) {
   return c->n_steps || fabs(at[0]) > known || fabs(at[1]) > known;
 }
 
-static void set_times(struct ni_straight *s, const struct marks *m) {
+static void set_sync_times(struct ni_straight *s, const struct marks *m) {
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (uint32_t i = 0; i < s->n_hosts; i++) {
     s->clock[i].first_ns = INT64_MAX;
@@ -223,11 +228,13 @@ static void set_times(struct ni_straight *s, const struct marks *m) {
   s->epoch_ns = m->n ? first / 2 + last / 2 : 0;
 }
 
-/* The hosts of one run, order[0..n): those joined with each other, group after group. */
-static int align(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct marks *m) {
+/*
+ * Aligns the hosts of one run, order[0..n): those that are joined with each other, one group after the other.
+ */
+static int align_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct marks *m) {
   struct ni_match match = {0};
   struct ni_host_clock *clock = calloc(n, sizeof *clock), *result = calloc(n, sizeof *result);
-  struct place *room = calloc(n, sizeof *room);
+  struct host_place *room = calloc(n, sizeof *room);
   uint32_t *group = calloc(n, sizeof *group), largest = 0, best = 0, groups = 0;
   struct ni_straight s = {.clock = clock,
                           .n_hosts = n,
@@ -235,13 +242,14 @@ static int align(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct 
                           .host_of = host_of,
                           .since_ns = INT64_MIN,
                           .until_ns = INT64_MAX};
-  int e = clock && result && room && group ? 0 : -ENOMEM;
+  const bool has_memory = clock && result && room && group;
+  int e = has_memory ? 0 : -ENOMEM;
   if (e == 0)
     e = ni_clocks_find_steps(m->item, m->n, clock, n, NI_CLOCKS_STEP_NS + 2 * c->noise_ns);
   if (e == 0)
-    e = ni_clocks_take_steps_off(m->item, m->n, clock, n);
+    e = ni_clocks_remove_steps(m->item, m->n, clock, n);
   if (e == 0)
-    set_times(&s, m);
+    set_sync_times(&s, m);
   if (e == 0)
     e = fill_match(&match, m);
   for (uint32_t i = 0; e == 0 && i < n; i++) {
@@ -254,9 +262,9 @@ static int align(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct 
       clock[i] =
           (struct ni_host_clock){.aligned = true, .via = i, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
     if (!met_nobody)
-      e = fit(&s, i);
+      e = fit_hosts(&s, i);
     if (e == 0 && !met_nobody)
-      e = fit(&s, middle_of(&s, room));
+      e = fit_hosts(&s, middle_of(&s, room));
     for (uint32_t k = met_nobody ? i : 0, end = met_nobody ? i + 1 : n; e == 0 && k < end; k++) {
       if (!clock[k].aligned)
         continue;
@@ -286,21 +294,21 @@ static int align(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct 
   return e;
 }
 
-/* place: of each host its number among those of its run. */
-static int find_in_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, const uint32_t *place,
-                       const struct ni_clocks_seat *s, size_t n_seats) {
+/* place: the number of each host among those of its run. */
+static int align_found_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, const uint32_t *place,
+                           const struct ni_clocks_seat *s, size_t n_seats) {
   struct marks m = {0};
   if (n > NI_STRAIGHT_HOSTS) {
     c->too_many = true;
     return 0;
   }
-  int e = n > 1 ? gather(c, s, n_seats, &m) : 0;
+  int e = n > 1 ? gather_marks(c, s, n_seats, &m) : 0;
   for (size_t i = 0; i < m.n; i++)
     m.item[i].host = place[m.item[i].host];
   if (m.n > 1)
     qsort(m.item, m.n, sizeof *m.item, by_operation);
   if (e == 0 && n > 1)
-    e = align(c, order, n, &m);
+    e = align_run(c, order, n, &m);
   if (n == 1)
     c->host[order[0]].joined = true;
   free(m.item);
@@ -319,9 +327,9 @@ int ni_clocks_find(struct ni_clocks *c) {
     for (end = i; end < c->n_hosts && c->host[c->order[end]].run == run; end++)
       place[c->order[end]] = end - i;
     const size_t first = seat;
-    while (seat < c->n_seats && run_of(c, &c->seat[seat]) == run)
+    while (seat < c->n_seats && run_of_seat(c, &c->seat[seat]) == run)
       seat++;
-    e = find_in_run(c, c->order + i, end - i, place, seat > first ? &c->seat[first] : NULL, seat - first);
+    e = align_found_run(c, c->order + i, end - i, place, seat > first ? &c->seat[first] : NULL, seat - first);
   }
   free(place);
   free(c->seat);

@@ -9,12 +9,12 @@
  * Bounds as numbers that lines are drawn with: they are gone through a thousand times. Their order means
  * nothing.
  */
-struct side {
+struct bound_side {
   double t, low, high;
 };
 
 struct set {
-  struct side *b;
+  struct bound_side *b;
   size_t n;
 };
 
@@ -23,11 +23,11 @@ struct set {
 enum what { MARGIN, HIGHEST, LOWEST };
 
 /*
- * Of lines of one drift between the bounds: the room of the one in the middle, or the highest and the lowest
- * (less) that one can be at t. A side that is missing is beyond all others. Each is concave in the drift: the
- * least of lines.
+ * Measures the lines of one drift that lie between the bounds: the room of the line in the middle, or the
+ * highest or lowest that a line can be at t (the lowest with a negative sign). A side without bounds is
+ * infinitely far. Each is concave in the drift: the minimum of lines.
  */
-static double look(const struct set *s, enum what what, double drift, double t, double *offset) {
+static double measure_room(const struct set *s, enum what what, double drift, double t, double *offset) {
   double high = 1e300, low = -1e300;
   for (size_t i = 0; i < s->n; i++) {
     double d = drift * s->b[i].t, h = s->b[i].high - d, l = s->b[i].low - d;
@@ -40,23 +40,23 @@ static double look(const struct set *s, enum what what, double drift, double t, 
   return what == MARGIN ? (high - low) / 2 : what == HIGHEST ? high + drift * t : -(low + drift * t);
 }
 
-static struct set set_of(const struct ni_line_bound *b, size_t n, struct side *room) {
+static struct set make_bound_set(const struct ni_line_bound *b, size_t n, struct bound_side *room) {
   for (size_t i = 0; i < n; i++)
-    room[i] = (struct side){(double)b[i].t, (double)b[i].low, (double)b[i].high};
+    room[i] = (struct bound_side){(double)b[i].t, (double)b[i].low, (double)b[i].high};
   return (struct set){room, n};
 }
 
 #define NO_TIE 4096.0 /* ns: more than rounding takes from an offset since 1970 */
 
 /*
- * Leaves out what bounds no line of a drift from..to: at both of them, and so between, another bound is
- * tighter on either side. What look() finds there stays the same to the bit.
+ * Drops bounds that limit no line of a drift from..to: at both of these drifts, and so between them, another
+ * bound is tighter on either side. What measure_room() finds there stays the same to the bit.
  */
-static void narrow(struct set *s, double from, double to) {
+static void drop_loose_bounds(struct set *s, double from, double to) {
   const double middle = (from + to) / 2;
   size_t high = 0, low = 0, kept = 0;
   for (size_t i = 1; i < s->n; i++) {
-    const struct side *x = &s->b[i], *h = &s->b[high], *l = &s->b[low];
+    const struct bound_side *x = &s->b[i], *h = &s->b[high], *l = &s->b[low];
     if (x->high - middle * x->t < h->high - middle * h->t)
       high = i;
     if (x->low - middle * x->t > l->low - middle * l->t)
@@ -64,9 +64,9 @@ static void narrow(struct set *s, double from, double to) {
   }
   if (!s->n)
     return;
-  const struct side h = s->b[high], l = s->b[low];
+  const struct bound_side h = s->b[high], l = s->b[low];
   for (size_t i = 0; i < s->n; i++) {
-    const struct side x = s->b[i];
+    const struct bound_side x = s->b[i];
     const double above = fmin(x.high - h.high - from * (x.t - h.t), x.high - h.high - to * (x.t - h.t));
     const double below = fmin(l.low - x.low + from * (x.t - l.t), l.low - x.low + to * (x.t - l.t));
     if (above < NO_TIE || below < NO_TIE)
@@ -75,12 +75,12 @@ static void narrow(struct set *s, double from, double to) {
   s->n = kept;
 }
 
-/* The drift from..to at which that is largest. */
-static double peak(const struct set *s, enum what what, double from, double to, double t) {
+/* The drift in from..to at which that is largest. */
+static double find_best_drift(const struct set *s, enum what what, double from, double to, double t) {
   double offset;
   for (int i = 0; i < 80 && from < to; i++) {
     double a = from + (to - from) / 3, c = to - (to - from) / 3;
-    if (look(s, what, a, t, &offset) < look(s, what, c, t, &offset))
+    if (measure_room(s, what, a, t, &offset) < measure_room(s, what, c, t, &offset))
       from = a;
     else
       to = c;
@@ -88,13 +88,16 @@ static double peak(const struct set *s, enum what what, double from, double to, 
   return (from + to) / 2;
 }
 
-static bool one_sided(const struct ni_line_bound *b) { return b->low == INT64_MIN || b->high == INT64_MAX; }
+static bool is_one_sided(const struct ni_line_bound *b) {
+  return b->low == INT64_MIN || b->high == INT64_MAX;
+}
 
 /*
- * Wrong matches (a number that means two operations) and stepped clocks lie far outside of everything else:
- * of the offset that equal shares of the bounds from below and from above exclude, as some have no middle.
+ * Rejects what lies far outside of everything else: wrong matches (a number that means two operations) and
+ * clocks that were stepped. The measure is the offset that equal shares of the bounds from below and from
+ * above exclude, as some bounds have no middle.
  */
-static size_t reject(struct ni_line_bound *b, size_t n) {
+static size_t reject_outliers(struct ni_line_bound *b, size_t n) {
   double from = (double)INT64_MIN, to = (double)INT64_MAX;
   const int64_t at = b[n / 2].t;
   for (int k = 0;; k++) {
@@ -120,33 +123,39 @@ static size_t reject(struct ni_line_bound *b, size_t n) {
   }
 }
 
-/* How far a line between all bounds, widened by slack, can be from the one chosen, at these two times. */
-static double farthest(struct set *s, const struct ni_line_fit *f, const int64_t at[2], double slack) {
+/*
+ * How far a line between all bounds, each widened by slack, can be from the chosen line, at these two times.
+ */
+static double find_farthest_line(struct set *s, const struct ni_line_fit *f, const int64_t at[2],
+                                 double slack) {
   double end[2], far = 0, unused;
-  narrow(s, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX);
+  drop_loose_bounds(s, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX);
   for (int k = 0; k < 2; k++) {
     double in = f->drift, out = k ? NI_LINE_DRIFT_MAX : -NI_LINE_DRIFT_MAX;
     for (int i = 0; i < 80; i++) {
       double middle = (in + out) / 2;
-      if (look(s, MARGIN, middle, 0, &unused) + slack >= 0)
+      if (measure_room(s, MARGIN, middle, 0, &unused) + slack >= 0)
         in = middle;
       else
         out = middle;
     }
     end[k] = in;
   }
-  narrow(s, end[0], end[1]);
+  drop_loose_bounds(s, end[0], end[1]);
   for (int k = 0; k < 4; k++) {
     enum what side = k & 1 ? HIGHEST : LOWEST;
     double t = (double)at[k / 2], line = f->offset_ns + f->drift * t;
-    double most = look(s, side, peak(s, side, end[0], end[1], t), t, &unused);
+    double most = measure_room(s, side, find_best_drift(s, side, end[0], end[1], t), t, &unused);
     far = fmax(far, side == HIGHEST ? most - line : most + line);
   }
   return far + slack;
 }
 
-/* The truth lies within each bound, so the line is off by no more than the farther side: of 99 of 100. */
-static double contradicted(struct ni_line_bound *b, size_t n, const struct ni_line_fit *f) {
+/*
+ * The truth lies within each bound. So the line is off by no more than the farther side, for 99 of 100
+ * bounds.
+ */
+static double count_contradicted(struct ni_line_bound *b, size_t n, const struct ni_line_fit *f) {
   for (size_t i = 0; i < n; i++) {
     double line = f->offset_ns + f->drift * (double)b[i].t;
     double high = b[i].high == INT64_MAX ? 0 : fabs((double)b[i].high - line);
@@ -172,7 +181,7 @@ static NI_ORDER_BY(by_value, struct weighed, value, weight)
   double all = 0, below = 0;
   *n = 0;
   for (size_t i = from; i < to; i++) {
-    if (one_sided(&b[i]) || b[i].within <= 0)
+    if (is_one_sided(&b[i]) || b[i].within <= 0)
       continue;
     const double weight = 1 / ((double)b[i].within + WITHIN_LEAST);
     room[(*n)++] = (struct weighed){(double)b[i].likely - drift * (double)b[i].t, weight};
@@ -191,12 +200,12 @@ static double median_time(const struct ni_line_bound *b, size_t from, size_t to)
   return (double)b[from + (to - from) / 2].t;
 }
 
-/* No further from the line than that are 9 of 10. */
-static double spread_about(const struct ni_line_bound *b, size_t n, double drift, double offset,
-                           struct weighed *room) {
+/* The distance from the line within which 9 of 10 lie. */
+static double measure_spread_about(const struct ni_line_bound *b, size_t n, double drift, double offset,
+                                   struct weighed *room) {
   size_t told = 0;
   for (size_t i = 0; i < n; i++) {
-    if (one_sided(&b[i]) || b[i].within <= 0)
+    if (is_one_sided(&b[i]) || b[i].within <= 0)
       continue;
     room[told++] = (struct weighed){.value = fabs((double)b[i].likely - offset - drift * (double)b[i].t)};
   }
@@ -207,15 +216,15 @@ static double spread_about(const struct ni_line_bound *b, size_t n, double drift
 }
 
 /*
- * The least squares of those that lie no further from the line than most do: medians of a few leave much to
+ * The least squares of those that lie no further from the line than most do. Medians of a few leave much to
  * chance.
  */
-static void refine(const struct ni_line_bound *b, size_t n, double *drift, double *offset,
-                   struct weighed *room) {
+static void refine_line(const struct ni_line_bound *b, size_t n, double *drift, double *offset,
+                        struct weighed *room) {
   size_t told = 0;
   double w = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (size_t i = 0; i < n; i++) {
-    if (one_sided(&b[i]) || b[i].within <= 0)
+    if (is_one_sided(&b[i]) || b[i].within <= 0)
       continue;
     room[told++] = (struct weighed){.value = fabs((double)b[i].likely - *offset - *drift * (double)b[i].t)};
   }
@@ -226,7 +235,7 @@ static void refine(const struct ni_line_bound *b, size_t n, double *drift, doubl
   const double t0 = (double)b[n / 2].t;
   for (size_t i = 0; i < n; i++) {
     const double t = (double)b[i].t - t0, rest = (double)b[i].likely - *offset - *drift * (double)b[i].t;
-    if (one_sided(&b[i]) || b[i].within <= 0 || fabs(rest) > most)
+    if (is_one_sided(&b[i]) || b[i].within <= 0 || fabs(rest) > most)
       continue;
     const double weight = 1 / ((double)b[i].within + WITHIN_LEAST);
     w += weight;
@@ -262,11 +271,11 @@ static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely)
   }
   offset = median(b, 0, n, drift, room, &told);
   if (drift != 0)
-    refine(b, n, &drift, &offset, room);
-  const double spread_ns = spread_about(b, n, drift, offset, room);
+    refine_line(b, n, &drift, &offset, room);
+  const double spread_ns = measure_spread_about(b, n, drift, offset, room);
   free(room);
   double middle;
-  const double free_ns = look(s, MARGIN, drift, 0, &middle);
+  const double free_ns = measure_room(s, MARGIN, drift, 0, &middle);
   const bool passes = free_ns >= 0 || f->room_ns < 0;
   if (!told || !passes || fabs(drift) > NI_LINE_DRIFT_MAX)
     return 0;
@@ -277,14 +286,15 @@ static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely)
 }
 
 /*
- * Of operations of one kind the quickest ways there and back take about as long, a message and a collective
- * do not: the middle of the kind that is tighter by itself, as far as all bounds allow it. True: it is that
- * of messages. room: for n.
+ * The quickest operations of one kind take about as long there as back; a message and a collective do not
+ * take equally long. So this moves the line to the middle of the kind that is tighter by itself, as far as
+ * all bounds allow it. True: that kind is messages. room: for n.
  */
-static bool lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n, struct side *room) {
+static bool lean_on_tighter_kind(struct ni_line_fit *f, struct ni_line_bound *b, size_t n,
+                                 struct bound_side *room) {
   size_t two = 0;
   for (size_t i = 0; i < n; i++) {
-    if (one_sided(&b[i]))
+    if (is_one_sided(&b[i]))
       continue;
     struct ni_line_bound x = b[two];
     b[two++] = b[i];
@@ -292,16 +302,17 @@ static bool lean(struct ni_line_fit *f, struct ni_line_bound *b, size_t n, struc
   }
   if (two == 0 || two == n || f->room_ns < 0)
     return false;
-  const struct set of_two = set_of(b, two, room), of_one = set_of(b + two, n - two, room + two);
-  double at[2], collectives = look(&of_two, MARGIN, f->drift, 0, &at[0]);
-  double messages = look(&of_one, MARGIN, f->drift, 0, &at[1]);
+  const struct set of_two = make_bound_set(b, two, room),
+                   of_one = make_bound_set(b + two, n - two, room + two);
+  double at[2], collectives = measure_room(&of_two, MARGIN, f->drift, 0, &at[0]);
+  double messages = measure_room(&of_one, MARGIN, f->drift, 0, &at[1]);
   f->offset_ns = fmax(f->offset_ns - f->room_ns, fmin(f->offset_ns + f->room_ns, at[messages < collectives]));
   return messages < collectives;
 }
 
-static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], double slack, struct side *room,
-                    struct ni_line_fit *out) {
-  struct set s = set_of(b, n, room);
+static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], double slack,
+                    struct bound_side *room, struct ni_line_fit *out) {
+  struct set s = make_bound_set(b, n, room);
   int64_t first = INT64_MAX, last = INT64_MIN;
   int e = 0;
   for (size_t i = 0; i < n; i++) {
@@ -309,27 +320,27 @@ static int fit_line(struct ni_line_bound *b, size_t n, const int64_t span[2], do
       first = b[i].t;
     if (b[i].t > last)
       last = b[i].t;
-    out->one_sided += one_sided(&b[i]);
+    out->one_sided += is_one_sided(&b[i]);
   }
   bool level = n == 0 || last - first < NI_LINE_DRIFT_SPAN_NS;
-  narrow(&s, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX);
+  drop_loose_bounds(&s, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX);
   if (level && out->one_sided)
-    level = look(&s, MARGIN, 0, 0, &out->offset_ns) >= 0;
+    level = measure_room(&s, MARGIN, 0, 0, &out->offset_ns) >= 0;
   if (!level)
-    out->drift = peak(&s, MARGIN, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX, 0);
-  out->room_ns = look(&s, MARGIN, out->drift, 0, &out->offset_ns);
+    out->drift = find_best_drift(&s, MARGIN, -NI_LINE_DRIFT_MAX, NI_LINE_DRIFT_MAX, 0);
+  out->room_ns = measure_room(&s, MARGIN, out->drift, 0, &out->offset_ns);
   if (out->room_ns > (double)INT64_MAX / 4)
     return 0; /* nothing on one side */
   out->used = n;
-  const bool of_messages = lean(out, b, n, room);
-  s = set_of(b, n, room);
+  const bool of_messages = lean_on_tighter_kind(out, b, n, room);
+  s = make_bound_set(b, n, room);
   if (!of_messages)
     e = take_likely(out, b, &s, level);
   const int64_t at[2] = {span[0] < first ? span[0] : first, span[1] > last ? span[1] : last};
   if (out->room_ns + slack >= 0)
-    out->error_ns = farthest(&s, out, at, slack);
+    out->error_ns = find_farthest_line(&s, out, at, slack);
   else
-    out->error_ns = contradicted(b, n, out);
+    out->error_ns = count_contradicted(b, n, out);
   if (out->spread_ns == 0)
     out->spread_ns = out->error_ns;
   return e;
@@ -340,8 +351,8 @@ int ni_line_fit(struct ni_line_bound *b, size_t n, int64_t from, int64_t to, int
   *out = (struct ni_line_fit){0};
   if (!n)
     return 0;
-  const size_t kept = reject(b, n);
-  struct side *room = malloc((kept + 1) * sizeof *room);
+  const size_t kept = reject_outliers(b, n);
+  struct bound_side *room = malloc((kept + 1) * sizeof *room);
   out->rejected = n - kept;
   const int e = room ? fit_line(b, kept, (int64_t[2]){from, to}, (double)slack_ns, room, out) : -ENOMEM;
   free(room);

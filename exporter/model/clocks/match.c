@@ -29,15 +29,15 @@ void ni_match_free(struct ni_match *m) {
   *m = (struct ni_match){0};
 }
 
-static struct ni_match_op *slot_of(struct ni_match *m, uint64_t key) {
+static struct ni_match_op *find_slot(struct ni_match *m, uint64_t key) {
   uint32_t k = (uint32_t)(ni_spread(key) >> 40) & m->mask;
   while (m->op[k].n && m->op[k].key != key)
     k = (k + 1) & m->mask;
   return &m->op[k];
 }
 
-/* Half of the sample leaves. */
-static int halve(struct ni_match *m) {
+/* Halves the sample. */
+static int halve_sample(struct ni_match *m) {
   struct ni_match_op *old = m->op;
   struct ni_match_entry *entry = m->entry;
   uint32_t n = 0;
@@ -55,7 +55,7 @@ static int halve(struct ni_match *m) {
   for (uint32_t i = 0; i <= m->mask; i++) {
     if (!old[i].n || old[i].key >= m->bound)
       continue;
-    struct ni_match_op *op = slot_of(m, old[i].key);
+    struct ni_match_op *op = find_slot(m, old[i].key);
     *op = (struct ni_match_op){.key = old[i].key, .n = old[i].n};
     m->n_ops++;
     for (uint32_t e = old[i].first; e; e = entry[e - 1].next) {
@@ -73,18 +73,18 @@ static int halve(struct ni_match *m) {
 int ni_match_add(struct ni_match *m, uint64_t key, const struct ni_match_entry *entry) {
   if (key >= m->bound)
     return 0;
-  struct ni_match_op *op = slot_of(m, key);
+  struct ni_match_op *op = find_slot(m, key);
   /* The same number twice from one rank: the first counts, as in summaries. */
   for (uint32_t e = op->n ? op->first : 0; e; e = m->entry[e - 1].next)
     if (m->entry[e - 1].member == entry->member)
       return 0;
   while (m->n_entries == m->most) {
-    int e = halve(m);
+    int e = halve_sample(m);
     if (e < 0)
       return e;
     if (key >= m->bound)
       return 0;
-    op = slot_of(m, key);
+    op = find_slot(m, key);
   }
   if (!op->n) {
     *op = (struct ni_match_op){.key = key};

@@ -11,50 +11,50 @@
 /* A clock that runs too fast or too slow makes this much of a long time, and that is no step. */
 #define DRIFT_MOST 1e-3
 
-struct found { /* what one stream says of one host */
+struct found_step { /* what one stream says of one host */
   uint32_t host;
   struct ni_clock_step step;
 };
 
-struct row { /* an operation */
+struct operation_row { /* an operation */
   const struct ni_clocks_mark *mark;
   size_t n;
 };
 
-struct finding {
-  struct row *row; /* of the stream at hand */
+struct step_finding {
+  struct operation_row *row; /* of the stream at hand */
   size_t n_rows, cap_rows;
   int64_t *span;    /* room for one a host */
   int64_t least_ns; /* of a step */
-  struct found *found;
+  struct found_step *found;
   size_t n_found, cap_found;
 };
 
-static NI_ORDER_BY(by_host_and_time, struct found, host, step.before_ns, step.after_ns,
+static NI_ORDER_BY(by_host_and_time, struct found_step, host, step.before_ns, step.after_ns,
                    step.by_ns) static NI_ORDER_BY(by_before, struct ni_clock_step, before_ns)
 
     static bool same_stream(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
   return a->comm == b->comm && a->func == b->func;
 }
 
-static bool same_operation(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
+static bool is_same_operation(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
   return same_stream(a, b) && a->sn == b->sn && a->bytes == b->bytes;
 }
 
-static const struct ni_clocks_mark *of_host(const struct row *r, uint32_t host) {
+static const struct ni_clocks_mark *find_mark_of_host(const struct operation_row *r, uint32_t host) {
   size_t i;
   ni_array_search(i, r->n, r->mark[i].host < host);
   return i < r->n && r->mark[i].host == host ? &r->mark[i] : NULL;
 }
 
 /*
- * How long it was between the ends of two operations, as the middle one of the hosts that did both measured
- * it; of two the one that measured less, if that can be. INT64_MIN: fewer than two hosts did both.
+ * How long it was between the ends of two operations: the median of what the hosts that did both measured. Of
+ * two hosts the one that measured less, if that can be. INT64_MIN: fewer than two hosts did both.
  */
-static int64_t measure_between(struct finding *f, size_t a, size_t b) {
+static int64_t measure_between(struct step_finding *f, size_t a, size_t b) {
   size_t n = 0;
   for (size_t i = 0; i < f->row[a].n; i++) {
-    const struct ni_clocks_mark *x = &f->row[a].mark[i], *y = of_host(&f->row[b], x->host);
+    const struct ni_clocks_mark *x = &f->row[a].mark[i], *y = find_mark_of_host(&f->row[b], x->host);
     if (y)
       f->span[n++] = y->end_ns - x->end_ns;
   }
@@ -66,11 +66,11 @@ static int64_t measure_between(struct finding *f, size_t a, size_t b) {
 }
 
 /*
- * By how much more than the middle one the host measured; 0: it did not do both, or it is no more than can be
- * noise and drift.
+ * By how much more than the median this host measured. 0: it did not do both, or noise and drift explain it.
  */
-static int64_t measured_more(struct finding *f, size_t a, size_t b, uint32_t host) {
-  const struct ni_clocks_mark *x = of_host(&f->row[a], host), *y = of_host(&f->row[b], host);
+static int64_t measure_excess(struct step_finding *f, size_t a, size_t b, uint32_t host) {
+  const struct ni_clocks_mark *x = find_mark_of_host(&f->row[a], host),
+                              *y = find_mark_of_host(&f->row[b], host);
   const int64_t between = x && y ? measure_between(f, a, b) : INT64_MIN;
   if (between == INT64_MIN)
     return 0;
@@ -78,48 +78,51 @@ static int64_t measured_more(struct finding *f, size_t a, size_t b, uint32_t hos
   return llabs(more) > f->least_ns + (int64_t)(DRIFT_MOST * (double)llabs(between)) ? more : 0;
 }
 
-static bool alike(int64_t a, int64_t b) { return llabs(a - b) <= NI_CLOCKS_STEP_NS / 2 + llabs(a) / 10; }
-
-/*
- * One late end of one rank looks like a step and one back again: the operations around have to say the same.
- */
-static bool lasts(struct finding *f, size_t k, uint32_t host, int64_t by) {
-  return k > 0 && k + 2 < f->n_rows && alike(by, measured_more(f, k, k + 2, host)) &&
-      alike(by, measured_more(f, k - 1, k + 1, host));
+static bool is_same_step_size(int64_t a, int64_t b) {
+  return llabs(a - b) <= NI_CLOCKS_STEP_NS / 2 + llabs(a) / 10;
 }
 
-static int take_stream(struct finding *f) {
+/*
+ * One late end of one rank looks like a step and a step back. So the operations around it have to say the
+ * same.
+ */
+static bool step_lasts(struct step_finding *f, size_t k, uint32_t host, int64_t by) {
+  return k > 0 && k + 2 < f->n_rows && is_same_step_size(by, measure_excess(f, k, k + 2, host)) &&
+      is_same_step_size(by, measure_excess(f, k - 1, k + 1, host));
+}
+
+static int find_steps_of_stream(struct step_finding *f) {
   for (size_t k = 0; k + 1 < f->n_rows; k++) {
     const int64_t between = measure_between(f, k, k + 1);
     if (between == INT64_MIN)
       continue;
     for (size_t i = 0; i < f->row[k].n; i++) {
-      const struct ni_clocks_mark *x = &f->row[k].mark[i], *y = of_host(&f->row[k + 1], x->host);
+      const struct ni_clocks_mark *x = &f->row[k].mark[i], *y = find_mark_of_host(&f->row[k + 1], x->host);
       if (!y || llabs(y->end_ns - x->end_ns - between) < f->least_ns)
         continue;
-      const int64_t by = measured_more(f, k, k + 1, x->host);
-      if (!by || !lasts(f, k, x->host, by))
+      const int64_t by = measure_excess(f, k, k + 1, x->host);
+      if (!by || !step_lasts(f, k, x->host, by))
         continue;
       if (!ni_array_room(f->found, f->n_found, f->cap_found))
         return -ENOMEM;
       f->found[f->n_found++] =
-          (struct found){x->host, {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
+          (struct found_step){x->host, {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
     }
   }
   f->n_rows = 0;
   return 0;
 }
 
-/* Do both lie about the same moment, before the step? */
-static bool overlap(const struct ni_clock_step *a, const struct ni_clock_step *b) {
+/* Do both steps lie around the same moment? By the clock before the step. */
+static bool steps_overlap(const struct ni_clock_step *a, const struct ni_clock_step *b) {
   const int64_t from = a->before_ns > b->before_ns ? a->before_ns : b->before_ns;
   const int64_t ends[] = {a->after_ns - a->by_ns, b->after_ns - b->by_ns},
                 to = ends[0] < ends[1] ? ends[0] : ends[1];
   return from <= to + NI_CLOCKS_STEP_NS;
 }
 
-/* What several streams say of one step becomes one, between the nearest operations that any of them has. */
-static void join_found(struct finding *f, struct ni_host_clock *clock) {
+/* Joins what several streams say of one step: it lies between the nearest operations that any of them has. */
+static void join_found(struct step_finding *f, struct ni_host_clock *clock) {
   if (f->n_found > 1)
     qsort(f->found, f->n_found, sizeof *f->found, by_host_and_time);
   for (size_t i = 0; i < f->n_found; i++) {
@@ -127,7 +130,7 @@ static void join_found(struct finding *f, struct ni_host_clock *clock) {
     struct ni_host_clock *c = &clock[f->found[i].host];
     struct ni_clock_step *s = NULL;
     for (uint32_t k = 0; k < c->n_steps && !s; k++)
-      if (alike(c->step[k].by_ns, x->by_ns) && overlap(&c->step[k], x))
+      if (is_same_step_size(c->step[k].by_ns, x->by_ns) && steps_overlap(&c->step[k], x))
         s = &c->step[k];
     if (!s && c->n_steps < NI_CLOCK_STEPS)
       c->step[c->n_steps++] = *x;
@@ -140,19 +143,19 @@ static void join_found(struct finding *f, struct ni_host_clock *clock) {
 
 int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_host_clock *clock,
                          uint32_t n_hosts, int64_t least_ns) {
-  struct finding f = {.least_ns = least_ns, .span = malloc((n_hosts + 1) * sizeof *f.span)};
+  struct step_finding f = {.least_ns = least_ns, .span = malloc((n_hosts + 1) * sizeof *f.span)};
   int e = f.span ? 0 : -ENOMEM;
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
-    for (end = i + 1; end < n && same_operation(&mark[end], &mark[i]); end++) {}
+    for (end = i + 1; end < n && is_same_operation(&mark[end], &mark[i]); end++) {}
     if (i > 0 && !same_stream(&mark[i], &mark[i - 1]))
-      e = take_stream(&f);
+      e = find_steps_of_stream(&f);
     if (e == 0 && !ni_array_room(f.row, f.n_rows, f.cap_rows))
       e = -ENOMEM;
     if (e == 0)
-      f.row[f.n_rows++] = (struct row){&mark[i], end - i};
+      f.row[f.n_rows++] = (struct operation_row){&mark[i], end - i};
   }
   if (e == 0)
-    e = take_stream(&f);
+    e = find_steps_of_stream(&f);
   if (e == 0)
     join_found(&f, clock);
   for (uint32_t i = 0; e == 0 && i < n_hosts; i++)
@@ -164,8 +167,8 @@ int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_
   return e;
 }
 
-int ni_clocks_take_steps_off(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
-                             uint32_t n_hosts) {
+int ni_clocks_remove_steps(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
+                           uint32_t n_hosts) {
   struct ni_clock_walk *walk = calloc(n_hosts + 1, sizeof *walk);
   if (!walk)
     return -ENOMEM;

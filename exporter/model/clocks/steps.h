@@ -25,7 +25,7 @@ struct ni_clocks_mark {
 int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_host_clock *clock,
                          uint32_t n_hosts, int64_t least_ns);
 /* Takes the steps off the times of the marks, which are in that order. */
-int ni_clocks_take_steps_off(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
-                             uint32_t n_hosts);
+int ni_clocks_remove_steps(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
+                           uint32_t n_hosts);
 
 #endif

@@ -11,7 +11,7 @@
 enum { ROUNDS = 8 };
 #define NO_WAY 0x3fffffffu
 
-struct side {
+struct host_side {
   int64_t start, end; /* latest, earliest */
   bool there, receives;
 };
@@ -19,33 +19,34 @@ struct side {
 /*
  * From a host to another: what ends on the latter ends so long after it began on the former, or a bit more.
  */
-struct way {
+struct host_way {
   /* fitted: the error, both ways; bent: no straight line, at either host */
   uint32_t ns : 30, fitted : 1, bent : 1;
 };
 
-struct edge { /* to via */
+struct host_edge { /* to via */
   struct ni_line_bound *b;
   size_t n, cap;
   struct ni_line_fit fit;
   uint32_t via; /* of the fit */
 };
 
-struct work {
+struct straight_work {
   struct ni_straight *r;
-  struct way *way;   /* [n][n] */
-  struct side *side; /* of the operation at hand */
+  struct host_way *way;   /* [n][n] */
+  struct host_side *side; /* of the operation at hand */
   uint32_t *list, n_list;
   bool message; /* the operation at hand is one */
-  struct edge *edge;
+  struct host_edge *edge;
   int64_t *far; /* from the reference, by the errors on the way */
   /* only what runs between --since and --until: clocks are straight for a short time */
   bool windowed;
   uint32_t *order, n_order; /* hosts, nearest first */
 };
 
-/* By the clock of the reference where it took part, else of whoever stands first. */
-static bool in_window(const struct work *w, const struct ni_match *m, const struct ni_match_op *op) {
+/* By the clock of the reference if it took part, else by the clock of the first one. */
+static bool is_in_window(const struct straight_work *w, const struct ni_match *m,
+                         const struct ni_match_op *op) {
   const struct ni_straight *r = w->r;
   const struct ni_match_entry *by = &m->entry[op->first - 1];
   for (uint32_t i = op->first; i; i = m->entry[i - 1].next)
@@ -54,12 +55,12 @@ static bool in_window(const struct work *w, const struct ni_match *m, const stru
   return by->end_ns >= r->since_ns && by->start_ns <= r->until_ns;
 }
 
-static void gather(struct work *w, const struct ni_match *m, const struct ni_match_op *op) {
+static void gather_members(struct straight_work *w, const struct ni_match *m, const struct ni_match_op *op) {
   struct ni_straight *r = w->r;
   for (uint32_t i = 0; i < w->n_list; i++)
     w->side[w->list[i]].there = false;
   w->n_list = 0;
-  if (w->windowed && !in_window(w, m, op))
+  if (w->windowed && !is_in_window(w, m, op))
     return;
   for (uint32_t i = op->first; i; i = m->entry[i - 1].next) {
     const struct ni_match_entry *e = &m->entry[i - 1];
@@ -68,9 +69,9 @@ static void gather(struct work *w, const struct ni_match *m, const struct ni_mat
       continue;
     int64_t add = r->better ? r->better(r->arg, e) : 0;
     int64_t start = e->start_ns + add, end = e->end_ns + add;
-    struct side *s = &w->side[host];
+    struct host_side *s = &w->side[host];
     if (!s->there) {
-      *s = (struct side){start, end, true, e->receives};
+      *s = (struct host_side){start, end, true, e->receives};
       w->list[w->n_list++] = host;
       continue;
     }
@@ -81,15 +82,16 @@ static void gather(struct work *w, const struct ni_match *m, const struct ni_mat
   }
 }
 
-static int each_operation(struct work *w, int (*visit)(struct work *)) {
+static int visit_operations(struct straight_work *w, int (*visit)(struct straight_work *)) {
   int e = 0;
   for (int k = 0; k < 2; k++) {
     const struct ni_match *m = k ? w->r->messages : w->r->match;
     w->message = k;
-    for (uint32_t i = 0; e == 0 && m && m->op && i <= m->mask; i++) {
+    const bool has_operations = m && m->op;
+    for (uint32_t i = 0; e == 0 && has_operations && i <= m->mask; i++) {
       if (!m->op[i].n)
         continue;
-      gather(w, m, &m->op[i]);
+      gather_members(w, m, &m->op[i]);
       bool pair =
           w->n_list == 2 && m->op[i].n == 2 && w->side[w->list[0]].receives != w->side[w->list[1]].receives;
       if (!w->message || pair)
@@ -99,16 +101,18 @@ static int each_operation(struct work *w, int (*visit)(struct work *)) {
   return e;
 }
 
-static void shorten(struct work *w, uint32_t from, uint32_t to, int64_t ns) {
-  struct way *x = &w->way[(size_t)from * w->r->n_hosts + to];
+static void shorten_way(struct straight_work *w, uint32_t from, uint32_t to, int64_t ns) {
+  struct host_way *x = &w->way[(size_t)from * w->r->n_hosts + to];
   if (ns < x->ns)
     x->ns = ns > 0 ? (uint32_t)ns : 0;
 }
 
-/* At best, what is left between the bounds is as long as those that waited for nobody took. */
-static int guess(struct work *w) {
+/*
+ * At best, what is left between the bounds is as long as the operation took for those who waited for nobody.
+ */
+static int guess_ways(struct straight_work *w) {
   for (uint32_t i = 0; i < w->n_list; i++) {
-    const struct side *s = &w->side[w->list[i]];
+    const struct host_side *s = &w->side[w->list[i]];
     struct ni_host_clock *h = &w->r->clock[w->list[i]];
     int64_t against = s->start - s->end;
     if (against > 0 && against < 1000000000) {
@@ -118,18 +122,18 @@ static int guess(struct work *w) {
         h->gpu_ns = against;
     }
     for (uint32_t k = 0; k < w->n_list; k++) {
-      const struct side *to = &w->side[w->list[k]];
+      const struct host_side *to = &w->side[w->list[k]];
       if (k == i || (w->message && s->receives))
         continue;
       int64_t here = s->end - s->start, there = to->end - to->start;
-      shorten(w, w->list[i], w->list[k], w->message && there < here ? there : here);
+      shorten_way(w, w->list[i], w->list[k], w->message && there < here ? there : here);
     }
   }
   return 0;
 }
 
-/* Dijkstra's way, in a table as dense as worlds are. True: these are the ways that are fitted. */
-static bool choose(struct work *w, bool last) {
+/* Dijkstra's algorithm, over a full table of hosts. True: these are the ways that are fitted already. */
+static bool choose_ways(struct straight_work *w, bool last) {
   struct ni_straight *r = w->r;
   uint32_t n = r->n_hosts;
   bool same = true;
@@ -142,9 +146,11 @@ static bool choose(struct work *w, bool last) {
   r->clock[r->reference].via = r->reference;
   for (;;) {
     uint32_t x = NI_CLOCK_NONE;
-    for (uint32_t i = 0; i < n; i++)
-      if (!r->clock[i].aligned && w->far[i] != INT64_MAX && (x == NI_CLOCK_NONE || w->far[i] < w->far[x]))
+    for (uint32_t i = 0; i < n; i++) {
+      const bool is_nearer = x == NI_CLOCK_NONE || w->far[i] < w->far[x];
+      if (!r->clock[i].aligned && w->far[i] != INT64_MAX && is_nearer)
         x = i;
+    }
     if (x == NI_CLOCK_NONE)
       return same;
     r->clock[x].aligned = true;
@@ -157,8 +163,9 @@ static bool choose(struct work *w, bool last) {
       w->far[x] += NO_WAY;
     same &= x == r->reference || w->edge[x].via == r->clock[x].via;
     for (uint32_t h = 0; h < n; h++) {
-      struct way to = w->way[(size_t)x * n + h], back = w->way[(size_t)h * n + x];
-      if (r->clock[h].aligned || to.ns == NO_WAY || back.ns == NO_WAY || (last && !to.fitted))
+      struct host_way to = w->way[(size_t)x * n + h], back = w->way[(size_t)h * n + x];
+      const bool has_way = to.ns != NO_WAY && back.ns != NO_WAY, is_unfitted = last && !to.fitted;
+      if (r->clock[h].aligned || !has_way || is_unfitted)
         continue;
       int64_t error = (to.ns + (int64_t)back.ns) / 2 + r->clock[h].gpu_ns;
       /* no step more for a small gain */
@@ -171,28 +178,29 @@ static bool choose(struct work *w, bool last) {
   }
 }
 
-/* No longer than the shortest of them took. */
-static int64_t transfer_of(const struct work *w) {
+/* The shortest time that one of them took is the upper limit. */
+static int64_t find_shortest_transfer(const struct straight_work *w) {
   int64_t least = INT64_MAX;
   for (uint32_t i = 0; i < w->n_list; i++) {
-    const struct side *s = &w->side[w->list[i]];
+    const struct host_side *s = &w->side[w->list[i]];
     if (s->end - s->start < least)
       least = s->end - s->start;
   }
   return least > 1 ? least : 1;
 }
 
-static int collect(struct work *w) {
+static int collect_bounds(struct straight_work *w) {
   struct ni_straight *r = w->r;
-  const int64_t transfer = transfer_of(w);
+  const int64_t transfer = find_shortest_transfer(w);
   for (uint32_t i = 0; i < w->n_list; i++) {
     uint32_t h = w->list[i], via = r->clock[h].via;
-    struct edge *x = &w->edge[h];
-    if (h == r->reference || via == NI_CLOCK_NONE || x->via == via || !w->side[via].there)
+    struct host_edge *x = &w->edge[h];
+    const bool is_done = via == NI_CLOCK_NONE || x->via == via;
+    if (h == r->reference || is_done || !w->side[via].there)
       continue;
     if (!ni_array_room(x->b, x->n, x->cap))
       return -ENOMEM;
-    const struct side *here = &w->side[h], *there = &w->side[via];
+    const struct host_side *here = &w->side[h], *there = &w->side[via];
     struct ni_line_bound b = {here->end - r->epoch_ns, here->start - there->end, here->end - there->start,
                               here->end - there->end, transfer};
     if (w->message && here->receives)
@@ -211,11 +219,11 @@ static bool contradicts(const struct ni_straight *r, const struct ni_line_fit *f
   return -f->room_ns > (double)(r->clock[h].gpu_ns + r->clock[via].gpu_ns);
 }
 
-static int fit(struct work *w) {
+static int fit_ways(struct straight_work *w) {
   struct ni_straight *r = w->r;
   for (uint32_t i = 1; i < w->n_order; i++) {
     uint32_t h = w->order[i], via = r->clock[h].via;
-    struct edge *x = &w->edge[h];
+    struct host_edge *x = &w->edge[h];
     if (x->via == via)
       continue;
     const struct ni_host_clock *of = &r->clock[h];
@@ -227,7 +235,8 @@ static int fit(struct work *w) {
       return e;
     x->via = via;
     x->n = 0;
-    struct way *back = &w->way[(size_t)h * r->n_hosts + via], *there = &w->way[(size_t)via * r->n_hosts + h];
+    struct host_way *back = &w->way[(size_t)h * r->n_hosts + via],
+                    *there = &w->way[(size_t)via * r->n_hosts + h];
     /* the other way round: much the same, and what changes no more comes to an end */
     if (back->fitted)
       continue;
@@ -244,7 +253,7 @@ static int fit(struct work *w) {
   return 0;
 }
 
-static void place(struct work *w) {
+static void place_on_reference(struct straight_work *w) {
   struct ni_straight *r = w->r;
   for (uint32_t i = 1; i < w->n_order; i++) {
     struct ni_host_clock *h = &r->clock[w->order[i]];
@@ -264,7 +273,7 @@ static void place(struct work *w) {
   }
 }
 
-static void free_work(struct work *w) {
+static void free_work(struct straight_work *w) {
   for (uint32_t i = 0; w->edge && i < w->r->n_hosts; i++)
     free(w->edge[i].b);
   free(w->way);
@@ -275,8 +284,8 @@ static void free_work(struct work *w) {
   free(w->order);
 }
 
-/* The reference's clock is right by itself; of the others nothing is known yet. */
-static void begin(struct ni_straight *r) {
+/* The clock of the reference is right by definition. Nothing is known of the others yet. */
+static void begin_with_reference(struct ni_straight *r) {
   r->contradiction_ns = 0;
   for (uint32_t i = 0; i < r->n_hosts; i++) {
     struct ni_host_clock *c = &r->clock[i];
@@ -293,29 +302,30 @@ int ni_straight_fit(struct ni_straight *r) {
   if (n > NI_STRAIGHT_HOSTS)
     return -E2BIG;
   const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
-  struct work w = {.r = r,
-                   .windowed = windowed,
-                   .way = malloc((size_t)n * n * sizeof *w.way),
-                   .far = calloc(n, sizeof *w.far),
-                   .side = calloc(n, sizeof *w.side),
-                   .list = calloc(n, sizeof *w.list),
-                   .edge = calloc(n, sizeof *w.edge),
-                   .order = calloc(n, sizeof *w.order)};
-  int e = w.way && w.far && w.side && w.list && w.edge && w.order ? 0 : -ENOMEM;
-  begin(r);
+  struct straight_work w = {.r = r,
+                            .windowed = windowed,
+                            .way = malloc((size_t)n * n * sizeof *w.way),
+                            .far = calloc(n, sizeof *w.far),
+                            .side = calloc(n, sizeof *w.side),
+                            .list = calloc(n, sizeof *w.list),
+                            .edge = calloc(n, sizeof *w.edge),
+                            .order = calloc(n, sizeof *w.order)};
+  const bool has_memory = w.way && w.far && w.side && w.list && w.edge && w.order;
+  int e = has_memory ? 0 : -ENOMEM;
+  begin_with_reference(r);
   for (size_t i = 0; e == 0 && i < (size_t)n * n; i++)
-    w.way[i] = (struct way){.ns = NO_WAY};
+    w.way[i] = (struct host_way){.ns = NO_WAY};
   for (uint32_t i = 0; e == 0 && i < n; i++)
     w.edge[i].via = NI_CLOCK_NONE;
   if (e == 0)
-    e = each_operation(&w, guess);
-  for (int round = 1; e == 0 && !choose(&w, round >= ROUNDS); round++) {
-    e = each_operation(&w, collect);
+    e = visit_operations(&w, guess_ways);
+  for (int round = 1; e == 0 && !choose_ways(&w, round >= ROUNDS); round++) {
+    e = visit_operations(&w, collect_bounds);
     if (e == 0)
-      e = fit(&w);
+      e = fit_ways(&w);
   }
   if (e == 0)
-    place(&w);
+    place_on_reference(&w);
   free_work(&w);
   return e;
 }

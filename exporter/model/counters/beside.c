@@ -10,23 +10,23 @@
 
 enum { FIRST_SHIFT = 24 }; /* 17 ms */
 
-static uint64_t *bin(const struct ni_cover *c, uint64_t b) { return &c->busy[b % NI_COVER_BINS]; }
+static uint64_t *bin_at(const struct ni_cover *c, uint64_t b) { return &c->busy[b % NI_COVER_BINS]; }
 
-static uint64_t full(const struct ni_cover *c) { return UINT64_C(1) << c->shift; }
+static uint64_t bin_width(const struct ni_cover *c) { return UINT64_C(1) << c->shift; }
 
 /* Bins twice as wide. */
-static void widen(struct ni_cover *c) {
+static void widen_bins(struct ni_cover *c) {
   uint64_t wide[NI_COVER_BINS] = {0};
   for (uint64_t b = c->first; b <= c->last; b++)
-    wide[b / 2 % NI_COVER_BINS] += *bin(c, b);
+    wide[b / 2 % NI_COVER_BINS] += *bin_at(c, b);
   memcpy(c->busy, wide, sizeof wide);
   c->first /= 2;
   c->last /= 2;
   c->shift++;
 }
 
-/* Bins for the time between, both ends included. */
-static int make_room(struct ni_cover *c, uint64_t from_ns, uint64_t to_ns) {
+/* Makes bins for the time between these two, both included. */
+static int cover_span(struct ni_cover *c, uint64_t from_ns, uint64_t to_ns) {
   if (!c->busy) {
     if (!(c->busy = calloc(NI_COVER_BINS, sizeof *c->busy)))
       return -ENOMEM;
@@ -34,7 +34,7 @@ static int make_room(struct ni_cover *c, uint64_t from_ns, uint64_t to_ns) {
       c->shift = FIRST_SHIFT;
     c->first = c->last = from_ns >> c->shift;
   }
-  for (;; widen(c)) {
+  for (;; widen_bins(c)) {
     uint64_t first = from_ns >> c->shift, last = to_ns >> c->shift;
     if (first > c->first)
       first = c->first;
@@ -52,13 +52,13 @@ int ni_cover_add(struct ni_cover *c, int64_t start_ns, int64_t end_ns) {
   if (!ni_time_of_a_job(start_ns) || !ni_time_of_a_job(end_ns) || end_ns <= start_ns)
     return 0;
   uint64_t at = (uint64_t)start_ns, end = (uint64_t)end_ns;
-  if (make_room(c, at, end) < 0)
+  if (cover_span(c, at, end) < 0)
     return -ENOMEM;
   while (at < end) {
     uint64_t next = ((at >> c->shift) + 1) << c->shift;
     if (next > end)
       next = end;
-    *bin(c, at >> c->shift) += next - at;
+    *bin_at(c, at >> c->shift) += next - at;
     at = next;
   }
   return 0;
@@ -72,15 +72,15 @@ int ni_cover_merge(struct ni_cover *c, const struct ni_cover *other, bool most) 
   memcpy(copy, other->busy, sizeof copy);
   o.busy = copy;
   while (c->busy && c->shift < o.shift)
-    widen(c);
+    widen_bins(c);
   if (c->shift < o.shift)
     c->shift = o.shift;
-  if (make_room(c, o.first << o.shift, ((o.last + 1) << o.shift) - 1) < 0)
+  if (cover_span(c, o.first << o.shift, ((o.last + 1) << o.shift) - 1) < 0)
     return -ENOMEM;
   while (o.shift < c->shift)
-    widen(&o);
+    widen_bins(&o);
   for (uint64_t b = o.first; b <= o.last; b++) {
-    uint64_t theirs = *bin(&o, b), *ours = bin(c, b);
+    uint64_t theirs = *bin_at(&o, b), *ours = bin_at(c, b);
     if (!most)
       *ours += theirs;
     else if (theirs > *ours)
@@ -96,21 +96,22 @@ void ni_cover_free(struct ni_cover *c) {
 
 struct ni_cover_share ni_cover_between(const struct ni_cover *c, int64_t from_ns, int64_t to_ns) {
   struct ni_cover_share s = {0};
-  if (!ni_time_of_a_job(from_ns) || !ni_time_of_a_job(to_ns) || to_ns <= from_ns || !c->busy)
+  const bool are_times = ni_time_of_a_job(from_ns) && ni_time_of_a_job(to_ns) && to_ns > from_ns;
+  if (!are_times || !c->busy)
     return s;
   uint64_t at = (uint64_t)from_ns, end = (uint64_t)to_ns;
   double busy = 0;
   s.all = true;
   for (uint64_t next; at < end; at = next) {
-    uint64_t b = at >> c->shift, in_it = b < c->first || b > c->last ? 0 : *bin(c, b);
+    uint64_t b = at >> c->shift, in_it = b < c->first || b > c->last ? 0 : *bin_at(c, b);
     next = (b + 1) << c->shift;
     if (next > end)
       next = end;
-    if (in_it > full(c))
-      in_it = full(c);
-    busy += (double)(next - at) * ((double)in_it / (double)full(c));
+    if (in_it > bin_width(c))
+      in_it = bin_width(c);
+    busy += (double)(next - at) * ((double)in_it / (double)bin_width(c));
     s.some |= in_it > 0;
-    s.all &= in_it == full(c);
+    s.all &= in_it == bin_width(c);
     if (b < c->first && c->first << c->shift < end) {
       next = next < c->first << c->shift ? c->first << c->shift : next;
       s.all = false;
@@ -167,7 +168,7 @@ void ni_beside_free(struct ni_beside *b) {
  * Is pci, as NCCL or NVML spell it, the address of which `list` has some? The domain may have 4 or 8 digits,
  * any case.
  */
-static bool same_pci(const char *pci, const char *list) {
+static bool is_same_pci(const char *pci, const char *list) {
   if (!pci || !list)
     return false;
   const char *short_pci = strlen(pci) > 12 ? pci + strlen(pci) - 12 : pci;
@@ -181,13 +182,14 @@ static bool same_pci(const char *pci, const char *list) {
   return false;
 }
 
-static bool is_its(const struct ni_beside_process *p, const struct ni_entity *e, enum ni_beside_how how) {
+static bool is_entity_of_process(const struct ni_beside_process *p, const struct ni_entity *e,
+                                 enum ni_beside_how how) {
   if (how == NI_BESIDE_HOST)
     return true;
   if (how == NI_BESIDE_NEAREST)
-    return same_pci(p->gpu_pci, e->nearest);
+    return is_same_pci(p->gpu_pci, e->nearest);
   if (p->gpu_pci)
-    return same_pci(p->gpu_pci, e->pci);
+    return is_same_pci(p->gpu_pci, e->pci);
   return p->gpu >= 0 && strncmp(e->name, "gpu", 3) == 0 && strtol(e->name + 3, NULL, 10) == p->gpu;
 }
 
@@ -197,7 +199,7 @@ static int find_processes(struct ni_beside *b, struct ni_beside_entity *to, cons
   to->how = (uint8_t)how;
   for (size_t i = 0; i < b->n_processes; i++) {
     const struct ni_beside_process *p = &b->process[i];
-    if (!p->host || strcmp(p->host, to->host) != 0 || !is_its(p, e, how))
+    if (!p->host || strcmp(p->host, to->host) != 0 || !is_entity_of_process(p, e, how))
       continue;
     if (!ni_array_room(to->process, to->n_processes, cap))
       return -ENOMEM;
@@ -234,8 +236,8 @@ static int find_entity(struct ni_beside *b, const char *host, const struct ni_en
   return error < 0 ? error : ni_index_add(&b->entity_at, hash, *at);
 }
 
-/* Covers are there for the entities of one set at a time: those of all hosts would be too much. */
-static int cover_set(struct ni_beside *b, size_t n) {
+/* Makes covers for the entities of one set; covers of all hosts at a time would be too much. */
+static int cover_entities(struct ni_beside *b, size_t n) {
   for (size_t i = 0; i < n; i++) {
     struct ni_beside_entity *e = &b->entity[b->entity_of[i]];
     ni_cover_free(&e->cover);
@@ -249,7 +251,7 @@ static int cover_set(struct ni_beside *b, size_t n) {
   return 0;
 }
 
-static void uncover(struct ni_beside *b) {
+static void free_covers(struct ni_beside *b) {
   for (size_t i = 0; i < b->n_covered; i++)
     ni_cover_free(&b->entity[b->entity_of[i]].cover);
   b->n_covered = 0;
@@ -276,10 +278,7 @@ static int add_row(struct ni_beside *b, struct ni_beside_entity *e, const struct
   return b->texts.failed ? -ENOMEM : 0;
 }
 
-/*
- * The row of a counter among those that earlier sets had, or a new one. hint: where it lies if the sets are
- * alike.
- */
+/* The row of a counter that earlier sets had, or a new one. hint: where it lies if the sets are alike. */
 static int find_row(struct ni_beside *b, struct ni_beside_entity *e, uint32_t known, uint32_t hint,
                     const struct ni_counter *c, uint32_t *at) {
   *at = hint;
@@ -297,7 +296,7 @@ static int find_row(struct ni_beside *b, struct ni_beside_entity *e, uint32_t kn
 int ni_beside_set(struct ni_beside *b, const char *host, const struct ni_set *set) {
   int e = 0;
   b->set = NULL;
-  uncover(b);
+  free_covers(b);
   if (!ni_array_room(b->row_of, set->n_counters, b->cap_row_of))
     return -ENOMEM;
   if (!ni_array_room(b->entity_of, set->n_entities, b->cap_entity_of))
@@ -314,15 +313,15 @@ int ni_beside_set(struct ni_beside *b, const char *host, const struct ni_set *se
       hint = b->row_of[k] + 1;
     }
   }
-  if ((e = cover_set(b, set->n_entities)) < 0)
+  if ((e = cover_entities(b, set->n_entities)) < 0)
     return e;
   b->set = set;
   return 0;
 }
 
-/* An amount that came between two times, spread over the parts of the run. */
-static void spread(const struct ni_beside *b, struct ni_beside_row *r, int64_t from, int64_t to,
-                   double amount) {
+/* Spreads an amount that came between two times over the parts of the run. */
+static void spread_amount(const struct ni_beside *b, struct ni_beside_row *r, int64_t from, int64_t to,
+                          double amount) {
   double width = (double)(b->to_ns - b->from_ns) / b->n_bins, span = (double)(to - from);
   for (unsigned i = 0; i < b->n_bins; i++) {
     double lo = (double)(from - b->from_ns), hi = (double)(to - b->from_ns);
@@ -337,8 +336,8 @@ static void spread(const struct ni_beside *b, struct ni_beside_row *r, int64_t f
   }
 }
 
-static void take_level(struct ni_beside_row *r, const struct ni_reading *after, double seconds,
-                       const struct ni_cover_share *s) {
+static void add_level(struct ni_beside_row *r, const struct ni_reading *after, double seconds,
+                      const struct ni_cover_share *s) {
   double v = (double)(int64_t)after->value * r->what.scale;
   r->level_with += v * seconds * s->share;
   r->level_without += v * seconds * (1 - s->share);
@@ -353,9 +352,9 @@ static void take_level(struct ni_beside_row *r, const struct ni_reading *after, 
   r->bits |= after->value;
 }
 
-static void take_row(const struct ni_beside *b, struct ni_beside_row *r, const struct ni_beside_entity *e,
-                     const struct ni_reading *before, const struct ni_reading *after,
-                     const struct ni_cover_share *s) {
+static void add_reading(const struct ni_beside *b, struct ni_beside_row *r, const struct ni_beside_entity *e,
+                        const struct ni_reading *before, const struct ni_reading *after,
+                        const struct ni_cover_share *s) {
   struct ni_change c = ni_change_of(&r->what, before, after, e->link_bytes_s);
   bool known = c.state == NI_CHANGE_NONE || c.state == NI_CHANGE_CHANGED || c.state == NI_CHANGE_LEVEL;
   if (!known || !(c.seconds > 0)) {
@@ -366,9 +365,9 @@ static void take_row(const struct ni_beside *b, struct ni_beside_row *r, const s
   bool gauge = r->what.kind == NI_METRIC_GAUGE;
   double d = (double)(gauge ? (int64_t)after->value : c.delta) * r->what.scale;
   if (r->bin && after->real_ns > before->real_ns)
-    spread(b, r, before->real_ns, after->real_ns, gauge ? d * c.seconds : d);
+    spread_amount(b, r, before->real_ns, after->real_ns, gauge ? d * c.seconds : d);
   if (gauge) {
-    take_level(r, after, c.seconds, s);
+    add_level(r, after, c.seconds, s);
     return;
   }
   r->with += d * s->share;
@@ -395,7 +394,7 @@ void ni_beside_sample(struct ni_beside *b, const struct ni_reading *before, cons
       e->without_s += (double)(to - from) / 1e9 * (1 - s.share);
     }
     for (uint32_t k = x->first; k < x->first + x->n; k++)
-      take_row(b, &e->row[b->row_of[k]], e, &before[k], &after[k], &s);
+      add_reading(b, &e->row[b->row_of[k]], e, &before[k], &after[k], &s);
   }
 }
 
@@ -411,7 +410,7 @@ static int by_entity(const void *x, const void *y) {
 
 int ni_beside_end(struct ni_beside *b) {
   size_t n = 0;
-  uncover(b);
+  free_covers(b);
   for (size_t i = 0; i < b->n_entities; i++)
     n += b->entity[i].n;
   if (!(b->row = calloc(n + 1, sizeof *b->row)))
@@ -442,41 +441,42 @@ const struct ni_beside_row *ni_beside_unified(const struct ni_beside *b, const s
   const struct ni_beside_row *best = NULL;
   for (uint32_t i = e->first; i < e->first + e->n; i++) {
     const char *unified = ni_metric_unified((enum ni_metric_source)e->source, b->row[i].name);
-    if (unified && strcmp(unified, name) == 0 && (!best || b->row[i].with > best->with))
+    const bool is_longer = !best || b->row[i].with > best->with;
+    if (unified && strcmp(unified, name) == 0 && is_longer)
       best = &b->row[i];
   }
   return best;
 }
 
-static double per_s(const struct ni_beside_entity *e, const struct ni_beside_row *r) {
+static double rate_per_second(const struct ni_beside_entity *e, const struct ni_beside_row *r) {
   return r && r->samples && e->with_s > 0 ? r->with / e->with_s : NAN;
 }
 
 /* Cycles are of a clock of 1 GHz (Cassini's). */
-static double share(const struct ni_beside_entity *e, const struct ni_beside_row *r) {
-  return per_s(e, r) / (r && strcmp(r->what.unit, "us") == 0 ? 1e6 : 1e9);
+static double share_of_time(const struct ni_beside_entity *e, const struct ni_beside_row *r) {
+  return rate_per_second(e, r) / (r && strcmp(r->what.unit, "us") == 0 ? 1e6 : 1e9);
 }
 
-static double at_most(const struct ni_beside_row *r) { return r && r->samples ? r->most : NAN; }
-static double level(const struct ni_beside_row *r) { return r ? r->level_with : NAN; }
-static bool unsure(const struct ni_beside_row *r) { return r && r->most - r->least > 0.1 * r->with; }
+static double highest_level(const struct ni_beside_row *r) { return r && r->samples ? r->most : NAN; }
+static double level_in_flight(const struct ni_beside_row *r) { return r ? r->level_with : NAN; }
+static bool is_unsure(const struct ni_beside_row *r) { return r && r->most - r->least > 0.1 * r->with; }
 
 struct ni_beside_figures ni_beside_figures(const struct ni_beside *b, const struct ni_beside_entity *e) {
 #define ROW(name) ni_beside_unified(b, e, name)
   const struct ni_beside_row *tx = ROW("tx_bytes"), *rx = ROW("rx_bytes"), *clock = ROW("clock_sm"),
                              *reasons = ROW("throttle_reasons");
-  struct ni_beside_figures f = {.tx_bytes_s = per_s(e, tx),
-                                .rx_bytes_s = per_s(e, rx),
-                                .held = share(e, ROW("tx_held")),
-                                .holds = share(e, ROW("rx_held")),
-                                .retries = at_most(ROW("retries")),
-                                .timeouts = at_most(ROW("timeouts")),
-                                .clock_mhz = level(clock),
+  struct ni_beside_figures f = {.tx_bytes_s = rate_per_second(e, tx),
+                                .rx_bytes_s = rate_per_second(e, rx),
+                                .held = share_of_time(e, ROW("tx_held")),
+                                .holds = share_of_time(e, ROW("rx_held")),
+                                .retries = highest_level(ROW("retries")),
+                                .timeouts = highest_level(ROW("timeouts")),
+                                .clock_mhz = level_in_flight(clock),
                                 .lowest_mhz = clock ? clock->lowest : NAN,
-                                .busy = level(ROW("utilization_gpu")) / 100,
-                                .power_w = level(ROW("power")) / 1000,
+                                .busy = level_in_flight(ROW("utilization_gpu")) / 100,
+                                .power_w = level_in_flight(ROW("power")) / 1000,
                                 .reasons = reasons ? reasons->bits : 0,
-                                .unsure = unsure(tx) || unsure(rx)};
+                                .unsure = is_unsure(tx) || is_unsure(rx)};
 #undef ROW
   f.of_link = e->link_bytes_s > 0 ? fmax(f.tx_bytes_s, f.rx_bytes_s) / e->link_bytes_s : NAN;
   return f;

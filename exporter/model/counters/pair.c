@@ -10,7 +10,7 @@
 
 #define CXI_HZ 1e9 /* of Cassini's clock: what its cycles count */
 
-static bool same(const struct ni_entity *a, const struct ni_entity *b) {
+static bool is_same_entity(const struct ni_entity *a, const struct ni_entity *b) {
   return a->source == b->source && strcmp(a->name, b->name) == 0;
 }
 
@@ -20,13 +20,13 @@ static int by_source_and_name(const void *a, const void *b) {
   return x->source != y->source ? (int)x->source - (int)y->source : strverscmp(x->name, y->name);
 }
 
-static uint64_t name_hash(uint32_t entity, const char *name) {
+static uint64_t hash_name(uint32_t entity, const char *name) {
   return ni_hash_text(ni_hash(0, entity), name);
 }
 
 const struct ni_pair_row *ni_pair_row(const struct ni_pair *p, uint32_t entity, const char *name) {
   uint32_t k;
-  uint64_t hash = name_hash(entity, name);
+  uint64_t hash = hash_name(entity, name);
   for (size_t at = 0; (k = ni_index_next(&p->by_name, hash, &at)) != NI_INDEX_NONE;)
     if (p->row[k].entity == entity && strcmp(p->row[k].name, name) == 0)
       return &p->row[k];
@@ -35,16 +35,16 @@ const struct ni_pair_row *ni_pair_row(const struct ni_pair *p, uint32_t entity, 
 
 const struct ni_pair_entity *ni_pair_entity_of(const struct ni_pair *p, const struct ni_entity *e) {
   for (size_t i = 0; i < p->n_entities; i++)
-    if (same(p->entity[i].of, e))
+    if (is_same_entity(p->entity[i].of, e))
       return &p->entity[i];
   return NULL;
 }
 
-/* What a sweep says of an entity, into the rows that are there and new ones. */
+/* Adds what a sweep says of an entity to the rows that are there, and to new ones. */
 static int add_rows(struct ni_pair *p, uint32_t k, const struct ni_set *set, const struct ni_reading *reading,
                     bool after) {
   size_t at = 0;
-  while (at < set->n_entities && !same(&set->entity[at], p->entity[k].of))
+  while (at < set->n_entities && !is_same_entity(&set->entity[at], p->entity[k].of))
     at++;
   if (at == set->n_entities)
     return 0;
@@ -54,7 +54,7 @@ static int add_rows(struct ni_pair *p, uint32_t k, const struct ni_set *set, con
     const struct ni_pair_row *old = ni_pair_row(p, k, c->name);
     struct ni_pair_row *r = &p->row[old ? (size_t)(old - p->row) : p->n_rows];
     if (!old) {
-      if (ni_index_add(&p->by_name, name_hash(k, c->name), (uint32_t)p->n_rows) < 0)
+      if (ni_index_add(&p->by_name, hash_name(k, c->name), (uint32_t)p->n_rows) < 0)
         return -ENOMEM;
       *r = (struct ni_pair_row){.entity = k,
                                 .name = c->name,
@@ -76,8 +76,10 @@ static NI_ORDER_OF(by_size, double)
   return n ? of[n / 2] : NAN;
 }
 
-/* What became of each counter, and what that says of the entity. seconds has room for one a row. */
-static void judge(struct ni_pair *p, struct ni_pair_entity *e, double *seconds) {
+/*
+ * Finds what became of each counter, and what that says of the entity. seconds has room for one number a row.
+ */
+static void judge_entity(struct ni_pair *p, struct ni_pair_entity *e, double *seconds) {
   size_t n = 0, above = 0;
   NI_EACH(struct ni_pair_row, r, p->row + e->first, e->n) {
     r->change = ni_change_of(&r->what, &r->before, &r->after, e->of->link_bytes_s);
@@ -124,7 +126,7 @@ int ni_pair_make(struct ni_pair *out, const struct ni_set *before_set, const str
     if (e == 0)
       e = add_rows(out, i, before_set, before, false);
     if (e == 0)
-      judge(out, &out->entity[i], seconds);
+      judge_entity(out, &out->entity[i], seconds);
   }
   free(seconds);
   if (e < 0)

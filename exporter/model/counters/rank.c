@@ -18,8 +18,8 @@ double ni_counter_unusual(const char *name, double rate, double usual) {
   return fabs(log2((rate + least) / ((isnan(usual) ? 0 : usual) + least)));
 }
 
-/* The median of the same counter of the others of its kind. of: room for all entities. */
-static double usual(const struct ni_pair *p, const struct ni_pair_row *r, double *of) {
+/* The median of the same counter on the other entities of its kind. of: room for all entities. */
+static double find_baseline(const struct ni_pair *p, const struct ni_pair_row *r, double *of) {
   size_t n = 0;
   for (uint32_t k = 0; k < p->n_entities; k++) {
     const struct ni_pair_entity *e = &p->entity[k];
@@ -59,7 +59,7 @@ struct ni_ranked *ni_rank(const struct ni_pair *p, const struct ni_counter_findi
     out[i] = (struct ni_ranked){i, NAN, r->change.state == NI_CHANGE_LEVEL ? 0 : NOT_CHANGED};
     if (r->change.state != NI_CHANGE_CHANGED)
       continue;
-    out[i].usual = usual(p, r, room);
+    out[i].usual = find_baseline(p, r, room);
     out[i].unusual = ni_counter_unusual(r->name, ni_pair_rate(r), out[i].usual);
   }
   free(room);

@@ -9,10 +9,9 @@
 
 #define TEXT(to, from) snprintf(to, sizeof(to), "%s", (from) ? (from) : "")
 
-/*
- * The place of a counter of the set, which has no reading yet where it is new. NI_INDEX_NONE without memory.
- */
-static uint32_t place(struct ni_running *r, const struct ni_entity *e, const struct ni_counter *c) {
+/* The place of a counter of the set. A new one has no reading yet. NI_INDEX_NONE: no memory. */
+static uint32_t find_or_add_value(struct ni_running *r, const struct ni_entity *e,
+                                  const struct ni_counter *c) {
   uint64_t hash = ni_hash_text(ni_hash_text(ni_hash(0, e->source), e->name), c->name);
   struct ni_running_value *v;
   uint32_t k;
@@ -44,8 +43,8 @@ static uint32_t place(struct ni_running *r, const struct ni_entity *e, const str
   return (uint32_t)r->n++;
 }
 
-static void take(struct ni_running *r, struct ni_running_value *v, const struct ni_reading *now,
-                 double link_bytes_s) {
+static void take_reading(struct ni_running *r, struct ni_running_value *v, const struct ni_reading *now,
+                         double link_bytes_s) {
   struct ni_running_value *lead = &r->value[v->lead];
   uint64_t before = v->total, scale = v->what.scale ? v->what.scale : 1;
   v->known = now->state == NI_READ_OK;
@@ -70,19 +69,19 @@ static void take(struct ni_running *r, struct ni_running_value *v, const struct 
     lead->rise = v->total - before;
 }
 
-int ni_running_take(struct ni_running *r, const struct ni_set *set, const struct ni_reading *reading,
-                    int64_t at_ns) {
+int ni_running_add(struct ni_running *r, const struct ni_set *set, const struct ni_reading *reading,
+                   int64_t at_ns) {
   uint32_t *to = malloc((set->n_counters + 1) * sizeof *to);
   bool failed = !to;
   for (size_t i = 0; i < set->n_counters && !failed; i++) {
-    to[i] = place(r, &set->entity[set->counter[i].entity], &set->counter[i]);
+    to[i] = find_or_add_value(r, &set->entity[set->counter[i].entity], &set->counter[i]);
     failed = to[i] == NI_INDEX_NONE;
   }
   if (!failed) {
     for (size_t i = 0; i < r->n; i++)
       r->value[i].known = false;
     for (size_t i = 0; i < set->n_counters; i++)
-      take(r, &r->value[to[i]], &reading[i], set->entity[set->counter[i].entity].link_bytes_s);
+      take_reading(r, &r->value[to[i]], &reading[i], set->entity[set->counter[i].entity].link_bytes_s);
     for (size_t i = 0; i < r->n; i++) {
       r->value[i].alike += r->value[i].rise;
       r->value[i].rise = 0;

@@ -2,7 +2,7 @@
  * Counters of NICs, GPUs and the host as totals that only grow, from sample to sample: a wrap is added back,
  * a reset adds nothing.
  *
- *   set, readings of a sample ─▶ ni_running_take() ─▶ total of each counter, level of each gauge
+ *   set, readings of a sample ─▶ ni_running_add() ─▶ total of each counter, level of each gauge
  *
  * A counter begins at what it shows first. One that is not in the next sample's set keeps its total for when
  * it comes back. What lies between two readings is told as everywhere (ni_change_of()). One thread.
@@ -40,8 +40,8 @@ struct ni_running {               /* all 0: empty */
 };
 
 /* 0 or -ENOMEM: r is as it was. */
-int ni_running_take(struct ni_running *r, const struct ni_set *set, const struct ni_reading *reading,
-                    int64_t at_ns);
+int ni_running_add(struct ni_running *r, const struct ni_set *set, const struct ni_reading *reading,
+                   int64_t at_ns);
 void ni_running_free(struct ni_running *r);
 
 #endif

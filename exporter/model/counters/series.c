@@ -17,7 +17,7 @@ struct held {
   uint64_t used_at, made;  /* times of reader.clock */
 };
 
-struct reader {
+struct series_reader {
   const struct ni_series_to *to;
   struct ni_series_end *end;
   struct held held[NI_SERIES_SETS];
@@ -27,50 +27,50 @@ struct reader {
   uint64_t got;                /* of its values */
 };
 
-static int fault(struct reader *x, const char *what) {
+static int report_fault(struct series_reader *x, const char *what) {
   x->end->faults++;
   return x->to->fault ? x->to->fault(x->to->arg, x->line_no, what) : 0;
 }
 
-static void drop(struct held *h) {
+static void drop_set(struct held *h) {
   ni_set_free(&h->set);
   free(h->reading);
   *h = (struct held){0};
 }
 
-static struct held *find(struct reader *x, uint64_t set_sn) {
+static struct held *find_set(struct series_reader *x, uint64_t set_sn) {
   for (int i = 0; i < NI_SERIES_SETS; i++)
     if (x->held[i].used && x->held[i].set_sn == set_sn)
       return &x->held[i];
   return NULL;
 }
 
-/* A place for a set: a free one, or that of the one that nobody asked for longest. */
-static struct held *place(struct reader *x) {
+/* A slot for a set: a free one, or that of the set that was not used for longest. */
+static struct held *claim_set_slot(struct series_reader *x) {
   struct held *h = &x->held[0];
   for (int i = 1; i < NI_SERIES_SETS; i++)
     if (x->held[i].used_at < h->used_at)
       h = &x->held[i];
-  drop(h);
+  drop_set(h);
   return h;
 }
 
-static int source_of(const char *name) {
+static int parse_source(const char *name) {
   for (int i = 0; i < NI_METRIC_SOURCES; i++)
     if (strcmp(ni_source_name((unsigned)i), name) == 0)
       return i;
   return -1;
 }
 
-/* What comes now is of no sample that was begun; its set may go. */
-static int end_sample(struct reader *x) {
+/* What follows belongs to no sample that was begun. Its set may be dropped. */
+static int end_sample(struct series_reader *x) {
   bool cut = x->of != NULL;
   x->of = NULL;
-  return cut ? fault(x, "a sample whose end is not there") : 0;
+  return cut ? report_fault(x, "a sample whose end is not there") : 0;
 }
 
-/* Do the names that are said again say the same? */
-static bool same(const struct held *h, const struct ni_counter_names_line *l) {
+/* Are these the names that the set has already? */
+static bool has_same_names(const struct held *h, const struct ni_counter_names_line *l) {
   if (l->entity >= h->set.n_entities || l->n_counters != h->n)
     return false;
   const struct ni_entity *e = &h->set.entity[l->entity];
@@ -99,22 +99,25 @@ static bool add_metrics(struct ni_set *s, const struct ni_counter_names_line *l)
   return true;
 }
 
-static int take_names(struct reader *x, const struct ni_counter_names_line *l) {
-  struct held *h = find(x, l->set_sn);
-  int source = source_of(l->source), e = end_sample(x);
-  if (e < 0 || (h && h->whole && same(h, l)))
+static int read_names(struct series_reader *x, const struct ni_counter_names_line *l) {
+  struct held *h = find_set(x, l->set_sn);
+  int source = parse_source(l->source), e = end_sample(x);
+  const bool is_repetition = h && h->whole && has_same_names(h, l);
+  if (e < 0 || is_repetition)
     return e;
-  if (h && (h->whole || (!l->entity && !l->first))) { /* another file's behind it, or its first half */
-    drop(h);
+  const bool begins_anew = !l->entity && !l->first;
+  if (h && (h->whole || begins_anew)) { /* another file's behind it, or its first half */
+    drop_set(h);
     h = NULL;
   }
-  if (source < 0 || !*l->name || l->n_counters > NI_SERIES_COUNTERS_MAX ||
-      l->n_entities > NI_SERIES_ENTITIES_MAX || l->metrics.more)
-    return fault(x, "names that cannot be");
+  const bool is_too_large =
+      l->n_counters > NI_SERIES_COUNTERS_MAX || l->n_entities > NI_SERIES_ENTITIES_MAX || l->metrics.more;
+  if (source < 0 || !*l->name || is_too_large)
+    return report_fault(x, "names that cannot be");
   if (!h) {
     if (l->entity || l->first)
       return 0; /* the beginning of them is not there */
-    h = place(x);
+    h = claim_set_slot(x);
     *h = (struct held){.used = true,
                        .set_sn = l->set_sn,
                        .interval_ns = l->interval_ns,
@@ -122,10 +125,13 @@ static int take_names(struct reader *x, const struct ni_counter_names_line *l) {
                        .made = ++x->clock};
   }
   h->used_at = ++x->clock;
-  if (l->n_counters != h->n || l->first != h->set.n_counters || l->first + l->metrics.n > h->n ||
-      l->entity > h->set.n_entities || l->entity + 1 < h->set.n_entities || l->entity >= l->n_entities) {
-    drop(h);
-    return fault(x, "names out of their order");
+  const bool is_next_counter =
+      l->n_counters == h->n && l->first == h->set.n_counters && l->first + l->metrics.n <= h->n;
+  const bool is_next_entity =
+      l->entity <= h->set.n_entities && l->entity + 1 >= h->set.n_entities && l->entity < l->n_entities;
+  if (!is_next_counter || !is_next_entity) {
+    drop_set(h);
+    return report_fault(x, "names out of their order");
   }
   if (l->entity == h->set.n_entities) {
     struct ni_entity *new = ni_set_entity(&h->set, (enum ni_metric_source)source, l->name);
@@ -148,22 +154,22 @@ static int take_names(struct reader *x, const struct ni_counter_names_line *l) {
 
 /* ---- values ---- */
 
-/* The first line of a sample: its set, and whether its values can be told. */
-static int begin_sample(struct reader *x, const struct ni_line *line) {
+/* The first line of a sample: finds its set, and whether its values can be used. */
+static int begin_sample(struct series_reader *x, const struct ni_line *line) {
   const struct ni_sample_line *l = &line->counters;
-  struct held *h = find(x, l->set_sn);
+  struct held *h = find_set(x, l->set_sn);
   int e = end_sample(x);
   if (e == 0 && l->sample_sn != x->next_sn)
-    e = fault(x, "samples before it are not there, or their order is another one");
+    e = report_fault(x, "samples before it are not there, or their order is another one");
   x->next_sn = l->sample_sn + 1;
   if (e < 0)
     return e;
   if (!h || !h->whole)
-    return fault(x, "a sample of a set whose names are not there");
+    return report_fault(x, "a sample of a set whose names are not there");
   h->used_at = ++x->clock;
   if (l->since_sn != NI_NO_SN && (!h->exact || l->since_sn != h->last_sn)) {
     h->exact = false;
-    return fault(x, "a sample that says what changed since one that is not there");
+    return report_fault(x, "a sample that says what changed since one that is not there");
   }
   if (l->since_sn == NI_NO_SN)
     memset(h->reading, 0, h->n * sizeof *h->reading);
@@ -193,16 +199,16 @@ static int begin_sample(struct reader *x, const struct ni_line *line) {
   return 0;
 }
 
-static int take_values(struct reader *x, const struct ni_line *line) {
+static int read_values(struct series_reader *x, const struct ni_line *line) {
   const struct ni_sample_line *l = &line->counters;
   int e = l->first ? 0 : begin_sample(x, line);
   struct held *h = x->of;
   if (e < 0 || !h)
     return e;
-  if (l->sample_sn != x->now.sample_sn || l->set_sn != h->set_sn || l->first != x->got ||
-      l->values.n > h->n - x->got) {
+  const bool is_of_sample = l->sample_sn == x->now.sample_sn && l->set_sn == h->set_sn;
+  if (!is_of_sample || l->first != x->got || l->values.n > h->n - x->got) {
     x->of = NULL;
-    return fault(x, "a sample with values out of their order");
+    return report_fault(x, "a sample with values out of their order");
   }
   for (uint64_t i = 0; i < l->values.n; i++) {
     struct ni_reading *r = &h->reading[x->got + i];
@@ -221,36 +227,38 @@ static int take_values(struct reader *x, const struct ni_line *line) {
   return x->to->sample(x->to->arg, &x->now);
 }
 
-static int take(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct reader *x = arg;
+static int read_series_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct series_reader *x = arg;
   x->line_no = line_no;
   if (!l->has_header)
     return 0;
-  return l->kind == NI_LINE_COUNTER_NAMES ? take_names(x, &l->counter_names)
-      : l->kind == NI_LINE_COUNTERS       ? take_values(x, l)
+  return l->kind == NI_LINE_COUNTER_NAMES ? read_names(x, &l->counter_names)
+      : l->kind == NI_LINE_COUNTERS       ? read_values(x, l)
                                           : 0;
 }
 
-static int take_fault(void *arg, const struct ni_fault *f) {
-  struct reader *x = arg;
+static int forward_fault(void *arg, const struct ni_fault *f) {
+  struct series_reader *x = arg;
   x->line_no = f->line_no;
-  return fault(x, f->kind == NI_FAULT_CUT_LINE ? "a line that is cut" : "a line that is none of a log");
+  return report_fault(x,
+                      f->kind == NI_FAULT_CUT_LINE ? "a line that is cut" : "a line that is none of a log");
 }
 
 int ni_series_read(const char *path, const struct ni_series_to *to, struct ni_series_end *end) {
-  struct reader x = {.to = to, .end = end};
+  struct series_reader x = {.to = to, .end = end};
   struct ni_scan *scan;
   *end = (struct ni_series_end){0};
   int e = ni_scan_new(&scan);
   if (e == 0)
-    e = ni_scan_file(scan, path, NULL,
-                     &(struct ni_scan_to){.arg = &x, .take = take, .fault = take_fault, .counters = true},
-                     &end->scan);
+    e = ni_scan_file(
+        scan, path, NULL,
+        &(struct ni_scan_to){.arg = &x, .take = read_series_line, .fault = forward_fault, .counters = true},
+        &end->scan);
   if (e == 0)
     e = end_sample(&x);
   ni_scan_free(scan);
   for (int i = 0; i < NI_SERIES_SETS; i++)
-    drop(&x.held[i]);
+    drop_set(&x.held[i]);
   return e;
 }
 
@@ -265,7 +273,7 @@ struct memory {
   uint64_t made; /* of the set that `before` is of; 0: none yet */
 };
 
-static int sample(void *arg, const struct ni_series_sample *s) {
+static int emit_sample(void *arg, const struct ni_series_sample *s) {
   struct memory *m = arg;
   int e = 0;
   if (s->interval_ns == 0)
@@ -287,7 +295,7 @@ static int sample(void *arg, const struct ni_series_sample *s) {
 
 int ni_series_pairs(const char *path, const struct ni_series_pairs *to, struct ni_series_end *end) {
   struct memory m = {.to = to};
-  int e = ni_series_read(path, &(struct ni_series_to){.arg = &m, .sample = sample}, end);
+  int e = ni_series_read(path, &(struct ni_series_to){.arg = &m, .sample = emit_sample}, end);
   free(m.before);
   return e;
 }

@@ -88,8 +88,10 @@ struct ni_series_totals ni_series_totals(const struct ni_series_writer *w) {
 
 /* ---- lines ---- */
 
-/* Room for a line; NULL without memory. All lines of a member carry one time, which then costs nothing. */
-static char *room(struct ni_series_writer *w) {
+/*
+ * Room for a line; NULL without memory. All lines of a member carry the same time, which then costs nothing.
+ */
+static char *reserve_line(struct ni_series_writer *w) {
   if (!w->n)
     w->now_us = ni_now_ns(CLOCK_REALTIME) / 1000;
   if (w->cap - w->n < NI_LINE_MAX_BYTES && !ni_array_more(&w->text, &w->cap, w->n + NI_LINE_MAX_BYTES, 1))
@@ -97,7 +99,7 @@ static char *room(struct ni_series_writer *w) {
   return w->text + w->n;
 }
 
-static int put_names(struct ni_series_writer *w, const struct ni_series_set *of, const struct ni_set *set) {
+static int write_names(struct ni_series_writer *w, const struct ni_series_set *of, const struct ni_set *set) {
   for (size_t i = 0; i < set->n_entities; i++) {
     const struct ni_entity *e = &set->entity[i];
     uint32_t done = 0;
@@ -124,7 +126,7 @@ static int put_names(struct ni_series_writer *w, const struct ni_series_set *of,
                                               .first = e->first + done,
                                               .n_counters = (uint32_t)set->n_counters,
                                               .metrics = {.list = list, .n = n}};
-      char *at = room(w);
+      char *at = reserve_line(w);
       if (!at)
         return -ENOMEM;
       w->n += ni_format_counter_names(at, NI_LINE_MAX_BYTES, &w->prefix, w->now_us, &l);
@@ -135,11 +137,11 @@ static int put_names(struct ni_series_writer *w, const struct ni_series_set *of,
 }
 
 /*
- * The numbers of a sample, from sweep's begin for each entity, then of each counter; what they are goes to
- * of->last.
+ * Writes the numbers of a sample: the begin of each entity, from sweep, then the value of each counter. What
+ * they are goes to of->last.
  */
-static int put_values(struct ni_series_writer *w, struct ni_series_set *of, const struct ni_set *set,
-                      const struct ni_reading *r, const struct ni_series_sweep *sweep, uint64_t since) {
+static int write_values(struct ni_series_writer *w, struct ni_series_set *of, const struct ni_set *set,
+                        const struct ni_reading *r, const struct ni_series_sweep *sweep, uint64_t since) {
   struct ni_sample_line l = {.set_sn = of->set_sn,
                              .sample_sn = w->next_sn,
                              .since_sn = since,
@@ -168,7 +170,7 @@ static int put_values(struct ni_series_writer *w, struct ni_series_set *of, cons
     }
     l.first = (uint32_t)done;
     l.values = (struct ni_numbers){w->value, n};
-    char *at = room(w);
+    char *at = reserve_line(w);
     if (!at)
       return -ENOMEM;
     w->n += ni_format_counters(at, NI_LINE_MAX_BYTES, &w->prefix, w->now_us, &l);
@@ -181,7 +183,7 @@ static int put_values(struct ni_series_writer *w, struct ni_series_set *of, cons
 
 /* ---- samples ---- */
 
-static uint64_t digest_of(const struct ni_set *set) {
+static uint64_t digest_set(const struct ni_set *set) {
   uint64_t h = ni_hash(0, set->n_counters);
   for (size_t i = 0; i < set->n_entities; i++) {
     h = ni_hash_text(ni_hash(h, set->entity[i].source), set->entity[i].name);
@@ -192,10 +194,11 @@ static uint64_t digest_of(const struct ni_set *set) {
 }
 
 /*
- * Would a difference be no number of events? After a reset, or of a counter that had no number since values
- * were said.
+ * Would a difference be no number of events? That is so after a reset, and for a counter that had no value
+ * since values were written.
  */
-static bool breaks_off(const struct ni_series_set *of, const struct ni_set *set, const struct ni_reading *r) {
+static bool breaks_continuity(const struct ni_series_set *of, const struct ni_set *set,
+                              const struct ni_reading *r) {
   for (size_t i = 0; i < of->n; i++) {
     const struct ni_reading *last = &of->last[i];
     if (r[i].state != NI_READ_OK || (last->state == NI_READ_OK && r[i].value >= last->value))
@@ -209,7 +212,7 @@ static bool breaks_off(const struct ni_series_set *of, const struct ni_set *set,
 
 int ni_series_put(struct ni_series_writer *w, struct ni_series_set *of, const struct ni_set *set,
                   const struct ni_reading *r, const struct ni_series_sweep *sweep) {
-  uint64_t digest = digest_of(set), since = of->last_sn;
+  uint64_t digest = digest_set(set), since = of->last_sn;
   if (!of->last || of->digest != digest) { /* another set, or the first one */
     struct ni_reading *last = calloc(set->n_counters + 1, sizeof *last);
     if (!last)
@@ -223,15 +226,16 @@ int ni_series_put(struct ni_series_writer *w, struct ni_series_set *of, const st
   }
   int e = 0;
   size_t before = w->n;
-  if (!of->any || since < w->kept_sn || sweep->mono_ns - of->named_ns >= INT64_C(1) * NAMES_S * NS ||
-      breaks_off(of, set, r)) {
+  const bool is_first = !of->any || since < w->kept_sn;
+  if (is_first || sweep->mono_ns - of->named_ns >= INT64_C(1) * NAMES_S * NS ||
+      breaks_continuity(of, set, r)) {
     since = NI_NO_SN;
     of->any = true;
     of->named_ns = sweep->mono_ns;
-    e = put_names(w, of, set);
+    e = write_names(w, of, set);
   }
   if (e == 0)
-    e = put_values(w, of, set, r, sweep, since);
+    e = write_values(w, of, set, r, sweep, since);
   if (e < 0) { /* nothing of it; the next one begins anew */
     w->n = before;
     of->any = false;

@@ -88,9 +88,10 @@ const char *ni_level_name(unsigned level) {
 }
 
 /*
- * Does a name fit one of the patterns, parted by blanks? '#' in them stands for `index`, where there is one.
+ * Does the name match one of the patterns, which blanks separate? A '#' in them stands for `index`, if there
+ * is one.
  */
-static bool fits(const char *patterns, const char *index, const char *name) {
+static bool matches_patterns(const char *patterns, const char *index, const char *name) {
   char one[128];
   for (const char *p = patterns; *p; p += *p == ' ') {
     size_t n = 0;
@@ -108,15 +109,15 @@ static bool fits(const char *patterns, const char *index, const char *name) {
   return false;
 }
 
-/* What it rose by. A counter that reached its maximum rose at least to there. */
-static double rise(const struct ni_pair_row *r) {
+/* By how much it rose. A counter that reached its maximum rose at least to there. */
+static double rise_of(const struct ni_pair_row *r) {
   if (r->change.state == NI_CHANGE_STUCK)
     return (double)r->after.value - (double)r->before.value;
   return (double)r->change.delta;
 }
 
-/* The last number in a name: that which '#' stands for. NULL: it has none. */
-static const char *index_in(const char *name) {
+/* The last number in a name, which '#' stands for. NULL: it has none. */
+static const char *find_index_in(const char *name) {
   const char *at = name + strlen(name);
   while (at > name && !isdigit((unsigned char)at[-1]))
     at--;
@@ -127,26 +128,29 @@ static const char *index_in(const char *name) {
   return at;
 }
 
-static double ratio(const struct ni_pair *p, const struct ni_pair_entity *e, const struct ni_pair_row *r,
-                    const char *of) {
-  const char *index = index_in(r->name);
+static double ratio_to_counter(const struct ni_pair *p, const struct ni_pair_entity *e,
+                               const struct ni_pair_row *r, const char *of) {
+  const char *index = find_index_in(r->name);
   double sum = 0;
   for (uint32_t i = e->first; i < e->first + e->n; i++)
-    if (rise(&p->row[i]) != 0 && fits(of, index, p->row[i].name))
-      sum += rise(&p->row[i]);
-  return sum > 0 ? rise(r) / sum : 0;
+    if (rise_of(&p->row[i]) != 0 && matches_patterns(of, index, p->row[i].name))
+      sum += rise_of(&p->row[i]);
+  return sum > 0 ? rise_of(r) / sum : 0;
 }
 
-/* The fastest of that counter at other entities of the same source: LOW: of the same link speed. */
-static double fastest(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *own, bool same_speed,
-                      unsigned *others) {
+/*
+ * The fastest rate of that counter on other entities of the same source. same_speed: of the same link speed
+ * only.
+ */
+static double find_fastest_peer(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *own,
+                                bool same_speed, unsigned *others) {
   double best = 0, speed = p->entity[self].of->link_bytes_s;
   *others = 0;
   for (uint32_t i = 0; i < p->n_entities; i++) {
     const struct ni_entity *e = p->entity[i].of;
     const struct ni_pair_row *r;
-    if (i == self || e->source != p->entity[self].of->source ||
-        (same_speed && fabs(e->link_bytes_s - speed) > 0))
+    const bool has_other_speed = same_speed && fabs(e->link_bytes_s - speed) > 0;
+    if (i == self || e->source != p->entity[self].of->source || has_other_speed)
       continue;
     if (!(r = ni_pair_row(p, i, own->name)))
       continue;
@@ -156,25 +160,26 @@ static double fastest(const struct ni_pair *p, uint32_t self, const struct ni_pa
   return best;
 }
 
-static double expected(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
-                       const struct test *t) {
+static double find_expected_value(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
+                                  const struct test *t) {
   unsigned others;
-  return fmax(fastest(p, self, r, true, &others), p->entity[self].of->link_bytes_s * t->per);
+  return fmax(find_fastest_peer(p, self, r, true, &others), p->entity[self].of->link_bytes_s * t->per);
 }
 
-/* Functions of one device are beside each other; where an address is not known, all are. */
-static bool beside(const struct ni_entity *a, const struct ni_entity *b) {
+/* Are these functions of one device? If an address is not known, they count as such. */
+static bool is_same_device(const struct ni_entity *a, const struct ni_entity *b) {
   if (!a->pci || !b->pci)
     return true;
   size_t n = strcspn(a->pci, ".");
   return n == strcspn(b->pci, ".") && memcmp(a->pci, b->pci, n) == 0;
 }
 
-static bool quiet(const struct ni_pair *p, uint32_t self, const struct test *t) {
+static bool is_device_quiet(const struct ni_pair *p, uint32_t self, const struct test *t) {
   bool there = false;
   NI_EACH(const struct ni_pair_row, r, p->row, p->n_rows) {
     const struct ni_entity *e = p->entity[r->entity].of;
-    if (e->source != t->source || !beside(e, p->entity[self].of) || !fits(t->of, NULL, r->name))
+    if (e->source != t->source || !is_same_device(e, p->entity[self].of) ||
+        !matches_patterns(t->of, NULL, r->name))
       continue;
     if (r->change.state != NI_CHANGE_NONE)
       return false;
@@ -183,37 +188,38 @@ static bool quiet(const struct ni_pair *p, uint32_t self, const struct test *t) 
   return there;
 }
 
-static bool lone(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r, const struct test *t) {
+static bool is_lone_entity(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
+                           const struct test *t) {
   double all = 0;
   bool elsewhere = false;
   NI_EACH(const struct ni_pair_row, o, p->row, p->n_rows) {
     if (p->entity[o->entity].of->source != p->entity[self].of->source)
       continue;
     if (strcmp(o->name, r->name) == 0)
-      all += rise(o);
-    if (o->entity != self && rise(o) > 0 && fits(t->of, NULL, o->name))
+      all += rise_of(o);
+    if (o->entity != self && rise_of(o) > 0 && matches_patterns(t->of, NULL, o->name))
       elsewhere = true;
   }
-  return elsewhere && rise(r) > t->limit * all;
+  return elsewhere && rise_of(r) > t->limit * all;
 }
 
 /*
- * How many times the test's limit a counter is at: from 1 on (RISE, FALL, LEVEL) or above it passes. Less
- * than 1: it does not.
+ * How far a counter is beyond the limit of the test, as a multiple of it. It passes from 1 on for RISE, FALL
+ * and LEVEL, above 1 for the others. Less than 1: it does not.
  */
-static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
-                   const struct test *t) {
+static double measure_against_limit(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
+                                    const struct test *t) {
   const struct ni_pair_entity *e = &p->entity[self];
-  const double seconds = r->change.seconds, per_s = seconds > 0 ? rise(r) / seconds : 0;
+  const double seconds = r->change.seconds, per_s = seconds > 0 ? rise_of(r) / seconds : 0;
   double v, limit = t->limit;
   unsigned others;
   switch (t->kind) {
     case T_ALWAYS:
       return 1;
     case T_RISE:
-      return rise(r) / limit;
+      return rise_of(r) / limit;
     case T_FALL:
-      return -rise(r) / limit;
+      return -rise_of(r) / limit;
     case T_LEVEL:
       return r->after.state == NI_READ_OK ? (double)(int64_t)r->after.value / limit : 0;
     case T_BITS:
@@ -221,9 +227,9 @@ static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_
     case T_STUCK:
       return r->change.state == NI_CHANGE_STUCK ? 1 : 0;
     case T_QUIET:
-      return quiet(p, self, t) ? 1 : 0;
+      return is_device_quiet(p, self, t) ? 1 : 0;
     case T_LONE:
-      return lone(p, self, r, t) ? 1 : 0;
+      return is_lone_entity(p, self, r, t) ? 1 : 0;
     case T_PER_S:
       v = per_s;
       break;
@@ -231,21 +237,21 @@ static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_
       v = per_s / t->per;
       break;
     case T_RATIO:
-      v = ratio(p, e, r, t->of);
+      v = ratio_to_counter(p, e, r, t->of);
       break;
     case T_LINK:
       v = ni_pair_share(p, r);
       break;
     case T_ODD:
       v = per_s;
-      limit *= fastest(p, self, r, false, &others);
+      limit *= find_fastest_peer(p, self, r, false, &others);
       if (others < 2)
         return 0;
       break;
     case T_LOW:
       if (seconds <= 0 || (r->change.state != NI_CHANGE_CHANGED && r->change.state != NI_CHANGE_NONE))
         return 0;
-      v = expected(p, self, r, t) * limit;
+      v = find_expected_value(p, self, r, t) * limit;
       limit = per_s;
       break;
     default:
@@ -254,79 +260,81 @@ static double pass(const struct ni_pair *p, uint32_t self, const struct ni_pair_
   return v > limit ? fmin(limit > 0 ? v / limit : HUGE_VAL, 1e300) : 0;
 }
 
-/* A device has several entities, all with its warning: the first one says it. */
-static bool told_of_device(const struct ni_pair *p, const struct ni_pair_entity *e) {
-  for (const struct ni_pair_entity *o = p->entity; o < e; o++)
-    if (o->of->pci && e->of->pci && o->in_after && o->of->warning && strcmp(o->of->pci, e->of->pci) == 0)
+/* A device has several entities, each with its warning. Only the first one says it. */
+static bool is_told_of_device(const struct ni_pair *p, const struct ni_pair_entity *e) {
+  for (const struct ni_pair_entity *o = p->entity; o < e; o++) {
+    const bool is_same_device = o->of->pci && e->of->pci && strcmp(o->of->pci, e->of->pci) == 0;
+    if (is_same_device && o->in_after && o->of->warning)
       return true;
+  }
   return false;
 }
 
 /* The end of "ACTIVE, 400 Gb/sec (4X NDR), InfiniBand", which is all that sweeps of older versions have. */
-static const char *layer(const struct ni_entity *e) {
+static const char *link_layer(const struct ni_entity *e) {
   const char *comma = e->link ? strrchr(e->link, ',') : NULL;
   return comma ? comma : "";
 }
 
-/* Should the two be alike? */
-static bool same_kind(const struct ni_entity *a, const struct ni_entity *b) {
+/* Should the two behave alike? */
+static bool is_same_kind(const struct ni_entity *a, const struct ni_entity *b) {
   if (a->source != b->source || !a->kind != !b->kind)
     return false;
   if (a->kind)
     return strcmp(a->kind, b->kind) == 0;
-  return a->source != NI_METRIC_IB || strcmp(layer(a), layer(b)) == 0;
+  return a->source != NI_METRIC_IB || strcmp(link_layer(a), link_layer(b)) == 0;
 }
 
 /*
- * Of n of a kind so many may be odd; more of them are a kind of their own, of which we do not know what sets
- * it apart.
+ * How many of n entities of a kind may be odd. If there are more, they are a kind of their own, and we do not
+ * know what sets it apart.
  */
-static size_t few(size_t n) { return n < 16 ? 1 : n / 8; }
+static size_t max_odd_ones(size_t n) { return n < 16 ? 1 : n / 8; }
 
-/* Most of its kind have one speed, and it has less. */
-static bool slower_than_its_kind(const struct ni_pair *p, const struct ni_pair_entity *e) {
-  const double own = e->of->link_bytes_s;
-  double usual = 0;
-  size_t n = 0, alike = 0, slower = 0;
-  if (own <= 0)
+/* Do most of its kind have the same speed, and it has less? */
+static bool is_slower_than_its_kind(const struct ni_pair *p, const struct ni_pair_entity *e) {
+  const double speed = e->of->link_bytes_s;
+  double common = 0;
+  size_t n = 0, n_common = 0, slower = 0;
+  if (speed <= 0)
     return false;
   NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
-    if (!o->in_after || o->of->link_bytes_s <= 0 || !same_kind(o->of, e->of))
+    if (!o->in_after || o->of->link_bytes_s <= 0 || !is_same_kind(o->of, e->of))
       continue;
     /* The speed of more than half of them is left over, whatever the order. */
-    if (!alike)
-      usual = o->of->link_bytes_s;
-    if (o->of->link_bytes_s < usual || o->of->link_bytes_s > usual)
-      alike--;
+    if (!n_common)
+      common = o->of->link_bytes_s;
+    if (o->of->link_bytes_s < common || o->of->link_bytes_s > common)
+      n_common--;
     else
-      alike++;
+      n_common++;
     n++;
   }
-  alike = 0;
+  n_common = 0;
   NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
-    if (!o->in_after || o->of->link_bytes_s <= 0 || !same_kind(o->of, e->of))
+    if (!o->in_after || o->of->link_bytes_s <= 0 || !is_same_kind(o->of, e->of))
       continue;
-    slower += o->of->link_bytes_s < usual;
-    alike += o->of->link_bytes_s <= usual && o->of->link_bytes_s >= usual;
+    slower += o->of->link_bytes_s < common;
+    n_common += o->of->link_bytes_s <= common && o->of->link_bytes_s >= common;
   }
-  return n >= 3 && 2 * alike > n && own < usual && slower <= few(n);
+  return n >= 3 && 2 * n_common > n && speed < common && slower <= max_odd_ones(n);
 }
 
-/* Its link is down, and those of nearly all of its kind are up. */
-static bool down_alone(const struct ni_pair *p, const struct ni_pair_entity *e) {
+/* Is its link down, while the links of nearly all of its kind are up? */
+static bool is_down_alone(const struct ni_pair *p, const struct ni_pair_entity *e) {
   size_t up = 0, down = 0;
   NI_EACH(const struct ni_pair_entity, o, p->entity, p->n_entities) {
-    if (!o->in_after || o->of->state == NI_LINK_UNKNOWN || !same_kind(o->of, e->of))
+    if (!o->in_after || o->of->state == NI_LINK_UNKNOWN || !is_same_kind(o->of, e->of))
       continue;
     if (o->of->state == NI_LINK_UP)
       up++;
     else
       down++;
   }
-  return up + down >= 3 && up > down && down <= few(up + down);
+  return up + down >= 3 && up > down && down <= max_odd_ones(up + down);
 }
 
-static bool whole(const struct ni_pair *p, const struct ni_pair_entity *e, unsigned kind) {
+static bool judge_whole_entity(const struct ni_pair *p, const struct ni_pair_entity *e, unsigned kind) {
   switch (kind) {
     case T_GONE:
       return e->in_before && !e->in_after;
@@ -337,19 +345,19 @@ static bool whole(const struct ni_pair *p, const struct ni_pair_entity *e, unsig
     case T_RESETS:
       return e->resets && !e->reloaded;
     case T_WARNED:
-      return e->in_after && e->of->warning && !told_of_device(p, e);
+      return e->in_after && e->of->warning && !is_told_of_device(p, e);
     case T_SLOW_LINK:
-      return e->in_after && slower_than_its_kind(p, e);
+      return e->in_after && is_slower_than_its_kind(p, e);
     case T_DOWN:
-      return e->in_after && e->of->state == NI_LINK_DOWN && down_alone(p, e);
+      return e->in_after && e->of->state == NI_LINK_DOWN && is_down_alone(p, e);
     case T_OFF:
-      return e->in_after && e->of->state == NI_LINK_OFF && down_alone(p, e);
+      return e->in_after && e->of->state == NI_LINK_OFF && is_down_alone(p, e);
     default:
       return false;
   }
 }
 
-static const char *per_second(double rate, char out[32]) {
+static const char *format_per_second(double rate, char out[32]) {
   if (rate >= 1000)
     ni_count_text((int64_t)fmin(rate, 9e18), out);
   else
@@ -358,7 +366,7 @@ static const char *per_second(double rate, char out[32]) {
 }
 
 /* Patterns as a sum: "pct_req_ordered + pct_req_unordered". */
-static void say_names(FILE *out, const char *patterns, const char *index) {
+static void print_names(FILE *out, const char *patterns, const char *index) {
   for (const char *p = patterns; *p; p++)
     if (*p == ' ')
       ni_say(out, " + ");
@@ -369,8 +377,8 @@ static void say_names(FILE *out, const char *patterns, const char *index) {
 }
 
 /* ": hni_tx_paused_1 rose by 3,000,000,000 in 10.0 s (300,000,000 a second, 30.0 % of the time)" */
-static void say_figures(FILE *out, const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
-                        const struct rule *rule) {
+static void print_figures(FILE *out, const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
+                          const struct rule *rule) {
   const struct test *t = &rule->first;
   char a[32], b[32], c[32];
   ni_count_text((int64_t)r->after.value, a);
@@ -382,33 +390,34 @@ static void say_figures(FILE *out, const struct ni_pair *p, uint32_t self, const
     ni_say(out, ": %s stands at %s", r->name, a);
   else if (r->what.kind == NI_METRIC_GAUGE)
     ni_say(out, ": %s stands at %s, and was %s", r->name, a, ni_count_text((int64_t)r->before.value, b));
-  if (t->kind != T_LOW && (t->kind == T_LEVEL || t->kind == T_BITS || r->change.state != NI_CHANGE_CHANGED))
+  const bool is_of_a_moment = t->kind == T_LEVEL || t->kind == T_BITS;
+  if (t->kind != T_LOW && (is_of_a_moment || r->change.state != NI_CHANGE_CHANGED))
     return;
-  double seconds = r->change.seconds, per_s = seconds > 0 ? rise(r) / seconds : 0;
+  double seconds = r->change.seconds, per_s = seconds > 0 ? rise_of(r) / seconds : 0;
   if (r->change.state == NI_CHANGE_CHANGED)
     ni_say(out, ": %s rose by %s%s%s in %s", r->name, ni_count_text(r->change.delta, a),
            *r->what.unit ? " " : "", r->what.unit, ni_duration_text(seconds * 1e6, b));
-  ni_say(out, " (%s a second", per_second(per_s, c));
+  ni_say(out, " (%s a second", format_per_second(per_s, c));
   if (t->kind == T_LOW)
-    ni_say(out, ", of %s that its link makes", per_second(expected(p, self, r, t), c));
+    ni_say(out, ", of %s that its link makes", format_per_second(find_expected_value(p, self, r, t), c));
   const struct test *time = t->kind == T_TIME ? t : rule->second.kind == T_TIME ? &rule->second : NULL;
   if (time)
     ni_say(out, ", %.1f %% of the time", 100 * per_s / time->per);
   if (t->kind == T_LINK)
     ni_say(out, ", %.0f %% of its link", 100 * ni_pair_share(p, r));
   if (t->kind == T_RATIO) {
-    double v = ratio(p, &p->entity[self], r, t->of);
+    double v = ratio_to_counter(p, &p->entity[self], r, t->of);
     if (t->limit >= 1)
       ni_say(out, ", %.3g for each of ", v);
     else
       ni_say(out, ", %.3g %% of ", 100 * v);
-    say_names(out, t->of, index_in(r->name));
+    print_names(out, t->of, find_index_in(r->name));
   }
   ni_say(out, ")");
 }
 
-static char *sentence(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
-                      const struct rule *rule) {
+static char *make_sentence(const struct ni_pair *p, uint32_t self, const struct ni_pair_row *r,
+                           const struct rule *rule) {
   const struct ni_pair_entity *e = &p->entity[self];
   char *text = NULL;
   size_t n = 0;
@@ -417,7 +426,7 @@ static char *sentence(const struct ni_pair *p, uint32_t self, const struct ni_pa
     return NULL;
   ni_say(out, "%s %s", e->of->name, rule->says);
   if (r)
-    say_figures(out, p, self, r, rule);
+    print_figures(out, p, self, r, rule);
   else if (rule->first.kind == T_WARNED || (rule->first.kind >= T_SLOW_LINK && e->of->link))
     ni_say(out, ": %s", rule->first.kind == T_WARNED ? e->of->warning : e->of->link);
   else if (rule->first.kind == T_RESETS)
@@ -429,8 +438,8 @@ static char *sentence(const struct ni_pair *p, uint32_t self, const struct ni_pa
   return NULL;
 }
 
-static bool add(struct ni_counter_findings *f, const struct ni_pair *p, uint32_t self,
-                const struct ni_pair_row *r, const struct rule *rule, double badness) {
+static bool add_finding(struct ni_counter_findings *f, const struct ni_pair *p, uint32_t self,
+                        const struct ni_pair_row *r, const struct rule *rule, double badness) {
   if (!ni_array_room(f->finding, f->n, f->cap))
     return false;
   struct ni_counter_finding *x = &f->finding[f->n];
@@ -442,7 +451,7 @@ static bool add(struct ni_counter_findings *f, const struct ni_pair *p, uint32_t
                                    .row = r,
                                    .share = NAN,
                                    .badness = badness,
-                                   .text = sentence(p, self, r, rule),
+                                   .text = make_sentence(p, self, r, rule),
                                    .advice = rule->advice};
   if (!x->text)
     return false;
@@ -457,8 +466,8 @@ static bool add(struct ni_counter_findings *f, const struct ni_pair *p, uint32_t
   return true;
 }
 
-/* Most rules ask for what moved. */
-static bool worth_a_look(const struct ni_pair_row *r, const struct rule *rule) {
+/* Most rules concern only what changed. */
+static bool is_worth_testing(const struct ni_pair_row *r, const struct rule *rule) {
   switch (rule->first.kind) {
     case T_LEVEL:
     case T_BITS:
@@ -467,11 +476,11 @@ static bool worth_a_look(const struct ni_pair_row *r, const struct rule *rule) {
     case T_STUCK:
       return r->change.state == NI_CHANGE_STUCK;
     default:
-      return rise(r) < 0 || rise(r) > 0;
+      return rise_of(r) < 0 || rise_of(r) > 0;
   }
 }
 
-static bool judge(struct ni_counter_findings *f, const struct ni_pair *p, uint32_t self, bool *told) {
+static bool judge_row(struct ni_counter_findings *f, const struct ni_pair *p, uint32_t self, bool *told) {
   const struct ni_pair_entity *e = &p->entity[self];
   unsigned said = 0; /* of the whole, a bit a kind */
   for (const struct rule *rule = rules; rule < rules + sizeof rules / sizeof *rules; rule++) {
@@ -479,10 +488,10 @@ static bool judge(struct ni_counter_findings *f, const struct ni_pair *p, uint32
       continue;
     if (rule->first.kind >= T_WHOLE) {
       unsigned bit = 1u << rule->first.kind;
-      if (said & bit || !whole(p, e, rule->first.kind))
+      if (said & bit || !judge_whole_entity(p, e, rule->first.kind))
         continue;
       said |= bit;
-      if (!add(f, p, self, NULL, rule, 1))
+      if (!add_finding(f, p, self, NULL, rule, 1))
         return false;
       continue;
     }
@@ -492,10 +501,10 @@ static bool judge(struct ni_counter_findings *f, const struct ni_pair *p, uint32
     double most = 0;
     for (uint32_t i = e->first; i < e->first + e->n; i++) {
       const struct ni_pair_row *r = &p->row[i];
-      if (told[i] || !worth_a_look(r, rule) || !fits(rule->counters, NULL, r->name))
+      if (told[i] || !is_worth_testing(r, rule) || !matches_patterns(rule->counters, NULL, r->name))
         continue;
-      double v = pass(p, self, r, &rule->first);
-      if (v >= 1 && v > most && pass(p, self, r, &rule->second) >= 1) {
+      double v = measure_against_limit(p, self, r, &rule->first);
+      if (v >= 1 && v > most && measure_against_limit(p, self, r, &rule->second) >= 1) {
         worst = r;
         most = v;
       }
@@ -503,15 +512,15 @@ static bool judge(struct ni_counter_findings *f, const struct ni_pair *p, uint32
     if (!worst)
       continue;
     for (uint32_t i = e->first; i < e->first + e->n; i++)
-      if (fits(rule->counters, NULL, p->row[i].name))
+      if (matches_patterns(rule->counters, NULL, p->row[i].name))
         told[i] = true;
-    if (!add(f, p, self, worst, rule, most))
+    if (!add_finding(f, p, self, worst, rule, most))
       return false;
   }
   return true;
 }
 
-static int worse_first(const void *a, const void *b) {
+static int by_badness(const void *a, const void *b) {
   const struct ni_counter_finding *x = a, *y = b;
   if (x->level != y->level)
     return x->level > y->level ? -1 : 1;
@@ -523,8 +532,8 @@ static int worse_first(const void *a, const void *b) {
 }
 
 /*
- * What is no fault is said once, of the entity where there is most of it. Without memory it is said of that
- * one alone.
+ * A note that is no fault is made once, for the entity where there is most of it. Without memory, it is made
+ * for that entity alone.
  */
 static void fold_notes(struct ni_counter_findings *f) {
   size_t kept = f->n_faults;
@@ -548,14 +557,14 @@ int ni_counter_findings_make(struct ni_counter_findings *out, const struct ni_pa
   *out = (struct ni_counter_findings){0};
   bool *told = calloc(p->n_rows + 1, sizeof *told), ok = told != NULL;
   for (uint32_t i = 0; ok && i < p->n_entities; i++)
-    ok = judge(out, p, i, told);
+    ok = judge_row(out, p, i, told);
   free(told);
   if (!ok) {
     ni_counter_findings_free(out);
     return -ENOMEM;
   }
   if (out->n)
-    qsort(out->finding, out->n, sizeof *out->finding, worse_first);
+    qsort(out->finding, out->n, sizeof *out->finding, by_badness);
   fold_notes(out);
   return 0;
 }

@@ -13,15 +13,19 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/model/sums/blame/alike.h"
 
-/* The same in each process, unlike ni_hash(): keys decide the order in which numbers are added up. */
-static uint64_t of_number(uint64_t key, uint64_t part) { return ni_mix(ni_mix(key + 1) + part); }
-static uint64_t of_text(uint64_t key, const char *text) {
+/*
+ * Unlike ni_hash(), the result is the same in each process: keys decide the order in which numbers are added
+ * up.
+ */
+static uint64_t mix_number(uint64_t key, uint64_t part) { return ni_mix(ni_mix(key + 1) + part); }
+static uint64_t mix_text(uint64_t key, const char *text) {
   while (*text)
-    key = of_number(key, (unsigned char)*text++);
+    key = mix_number(key, (unsigned char)*text++);
   return key;
 }
 
-static struct ni_diff_item *add(struct ni_diff_run *o, enum ni_diff_kind kind, uint64_t key, uint32_t bins) {
+static struct ni_diff_item *add_item(struct ni_diff_run *o, enum ni_diff_kind kind, uint64_t key,
+                                     uint32_t bins) {
   if (!ni_array_room(o->item, o->n, o->cap))
     return NULL;
   struct ni_diff_item *i = &o->item[o->n];
@@ -39,7 +43,7 @@ int ni_diff_add_steps(struct ni_diff_run *o, const struct ni_step *step, uint32_
       "hidden communication", "pauses"};
   o->bins = n > 2 ? n - 2 : 0;
   for (uint32_t p = 0; p < NI_DIFF_PARTS && o->bins; p++) {
-    struct ni_diff_item *i = add(o, NI_DIFF_STEP, p, o->bins);
+    struct ni_diff_item *i = add_item(o, NI_DIFF_STEP, p, o->bins);
     if (!i)
       return -ENOMEM;
     snprintf(i->name, sizeof i->name, "%s", names[p]);
@@ -65,8 +69,8 @@ int ni_diff_add_function(struct ni_diff_run *o, const char *func, const char *ty
   o->timings |= 1u << timing;
   if (us->n < 20 || !(us->p50 > 0))
     return 0;
-  uint64_t key = of_text(of_number(bytes, (uint32_t)timing * 2 + transfer), func);
-  struct ni_diff_item *i = add(o, NI_DIFF_FUNC, of_text(key, type), 0);
+  uint64_t key = mix_text(mix_number(bytes, (uint32_t)timing * 2 + transfer), func);
+  struct ni_diff_item *i = add_item(o, NI_DIFF_FUNC, mix_text(key, type), 0);
   if (!i)
     return -ENOMEM;
   ni_human_bytes(bytes, size);
@@ -82,16 +86,16 @@ int ni_diff_add_function(struct ni_diff_run *o, const char *func, const char *ty
 }
 
 /*
- * Own time by bin and by place of the step. With one communicator alone (FSDP, DDP) all outside of operations
- * is own time.
+ * Compute time of each rank, by bin and by place of the step. If there is only one communicator (FSDP, DDP),
+ * all time outside of operations is compute time.
  */
-static int ranks(struct ni_diff_run *o, const struct ni_blame *b) {
+static int gather_ranks(struct ni_diff_run *o, const struct ni_blame *b) {
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     const struct ni_blame_rank *rank = &b->rank[r];
     bool one = rank->n_slots == 1;
     if (!rank->judged)
       continue;
-    struct ni_diff_item *i = add(o, NI_DIFF_RANK, (uint32_t)ni_blame_global(b, r), o->bins);
+    struct ni_diff_item *i = add_item(o, NI_DIFF_RANK, (uint32_t)ni_blame_global(b, r), o->bins);
     if (!i || (!one && !(i->place = malloc((rank->n_places + 1) * sizeof *i->place))))
       return -ENOMEM;
     if (!one)
@@ -109,7 +113,7 @@ static int ranks(struct ni_diff_run *o, const struct ni_blame *b) {
 }
 
 /* What kind of link it is, in words. */
-static void role_of(const struct ni_blame *b, const struct ni_blame_link *l, char out[64]) {
+static void word_link_role(const struct ni_blame *b, const struct ni_blame_link *l, char out[64]) {
   const struct ni_comm_row *c = &b->s->comm[l->comm];
   const char *role = c->role == NI_ROLE_WORLD ? "" : ni_role_words[c->role];
   const char *where = l->host >= 0 ? "within hosts" : "across hosts";
@@ -125,20 +129,20 @@ static NI_ORDER_OF(by_rank, int32_t)
 
     static int one_link(struct ni_diff_run *o, const struct ni_blame *b, const struct ni_blame_link *l) {
   int32_t *rank = malloc((l->n_ranks + 1) * sizeof *rank);
-  struct ni_diff_item *i = rank ? add(o, NI_DIFF_LINK, 0, o->bins) : NULL;
+  struct ni_diff_item *i = rank ? add_item(o, NI_DIFF_LINK, 0, o->bins) : NULL;
   if (i) {
     const char *far = l->host >= 0 ? "" : ", across hosts";
     bool two = l->from >= 0 && l->n_ranks == 2, back = two && l->from > l->to;
-    role_of(b, l, i->group);
-    i->like = of_text(0, i->group);
+    word_link_role(b, l, i->group);
+    i->like = mix_text(0, i->group);
     /* roles may be unknown */
-    i->key = of_number(of_number(l->host >= 0, l->from >= 0), (uint32_t)b->s->comm[l->comm].n_ranks);
+    i->key = mix_number(mix_number(l->host >= 0, l->from >= 0), (uint32_t)b->s->comm[l->comm].n_ranks);
     for (uint32_t k = 0; k < l->n_ranks; k++)
       rank[k] = ni_blame_global(b, l->rank[k]);
     qsort(rank, l->n_ranks, sizeof *rank, by_rank);
     for (uint32_t k = 0; k < l->n_ranks; k++)
-      i->key = of_number(i->key, (uint32_t)rank[k]);
-    i->key = of_number(i->key, back);
+      i->key = mix_number(i->key, (uint32_t)rank[k]);
+    i->key = mix_number(i->key, back);
     if (two)
       snprintf(i->name, sizeof i->name, "rank %d to %d%s", rank[back], rank[!back], far);
     else
@@ -152,7 +156,7 @@ static NI_ORDER_OF(by_rank, int32_t)
   return i ? 0 : -ENOMEM;
 }
 
-static void append(char *out, size_t size, const char *format, ...) {
+static void append_text(char *out, size_t size, const char *format, ...) {
   size_t at = strlen(out);
   va_list args;
   va_start(args, format);
@@ -166,11 +170,11 @@ void ni_diff_layout(struct ni_diff_run *o, int32_t *n_ranks, size_t n) {
   qsort(n_ranks, n, sizeof *n_ranks, by_number);
   for (size_t i = 0, k; i < n; i = k) {
     for (k = i; k < n && n_ranks[k] == n_ranks[i]; k++) {}
-    append(o->layout, sizeof o->layout, "%s%zu of %d", i ? ", " : "", k - i, n_ranks[i]);
+    append_text(o->layout, sizeof o->layout, "%s%zu of %d", i ? ", " : "", k - i, n_ranks[i]);
   }
 }
 
-static int layout(struct ni_diff_run *o, const struct ni_summary *s) {
+static int describe_layout(struct ni_diff_run *o, const struct ni_summary *s) {
   int32_t *n = malloc((s->n_comms + 1) * sizeof *n);
   size_t have = 0;
   if (!n)
@@ -183,7 +187,7 @@ static int layout(struct ni_diff_run *o, const struct ni_summary *s) {
   return 0;
 }
 
-static int functions(struct ni_diff_run *o, const struct ni_summary *s) {
+static int gather_functions(struct ni_diff_run *o, const struct ni_summary *s) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < s->n_groups; i++) {
     const struct ni_group *g = &s->group[i];
@@ -211,25 +215,25 @@ static int functions(struct ni_diff_run *o, const struct ni_summary *s) {
 }
 
 /* What is said where it differs. */
-static void facts(struct ni_diff_run *o, const struct ni_summary *s) {
+static void gather_facts(struct ni_diff_run *o, const struct ni_summary *s) {
   char a[48], b[48], both[100], *text = o->fact[NI_DIFF_ALGOS];
   if (s->job.nccl_version >= 0)
-    append(o->fact[NI_DIFF_NCCL], sizeof *o->fact, "%d", s->job.nccl_version);
+    append_text(o->fact[NI_DIFF_NCCL], sizeof *o->fact, "%d", s->job.nccl_version);
   if (s->n_steps)
-    append(o->fact[NI_DIFF_N_STEPS], sizeof *o->fact, "%u", s->n_steps);
+    append_text(o->fact[NI_DIFF_N_STEPS], sizeof *o->fact, "%u", s->n_steps);
   for (size_t i = 0; i < s->n_hosts; i++)
-    append(o->fact[NI_DIFF_HOSTS], sizeof *o->fact, "%s%s", i ? ", " : "",
-           ni_safe_text(s->host[i].name, a, sizeof a));
+    append_text(o->fact[NI_DIFF_HOSTS], sizeof *o->fact, "%s%s", i ? ", " : "",
+                ni_safe_text(s->host[i].name, a, sizeof a));
   for (size_t i = 0; i < s->n_mix; i++) {
     const struct ni_mix *m = &s->mix[i];
     snprintf(both, sizeof both, "%s/%s", ni_safe_text(m->algo, a, sizeof a),
              ni_safe_text(m->proto, b, sizeof b));
     if (strlen(both) > 1 && !strstr(text, both))
-      append(text, sizeof *o->fact, "%s%s", *text ? ", " : "", both);
+      append_text(text, sizeof *o->fact, "%s%s", *text ? ", " : "", both);
   }
 }
 
-static void keep_clocks(void *run, const char *text) {
+static void keep_clock_text(void *run, const char *text) {
   struct ni_diff_run *o = run;
   if (!*o->clocks)
     snprintf(o->clocks, sizeof o->clocks, "%s", text);
@@ -239,25 +243,25 @@ int ni_diff_gather(struct ni_diff_run *o, const struct ni_summary *s, const stru
   const char *why = s->why_durations ? s->why_durations : "steps were not found";
   o->from = "logs";
   if (s->clocks)
-    ni_clocks_say(s->clocks, true, keep_clocks, o);
+    ni_clocks_say(s->clocks, true, keep_clock_text, o);
   o->world_size = s->job.world_size;
   o->ranks = (uint32_t)s->n_processes;
   o->steps = s->n_steps;
   o->bin_steps = s->bin_steps;
   o->per_step = s->n_steps ? (double)s->records / (double)s->n_processes / s->n_steps : 0;
   if (!s->complete)
-    append(o->trouble, sizeof o->trouble, "%s",
-           s->input.n_trouble ? s->input.trouble[0] : "something is missing");
+    append_text(o->trouble, sizeof o->trouble, "%s",
+                s->input.n_trouble ? s->input.trouble[0] : "something is missing");
   if (!s->n_step_bins)
-    append(o->why_no_steps, sizeof o->why_no_steps, "%s", why);
-  facts(o, s);
-  int e = layout(o, s);
+    append_text(o->why_no_steps, sizeof o->why_no_steps, "%s", why);
+  gather_facts(o, s);
+  int e = describe_layout(o, s);
   if (e == 0)
     e = ni_diff_add_steps(o, s->step, s->n_step_bins);
   if (e == 0 && o->bins >= NI_DIFF_STEPS)
-    e = ranks(o, b);
+    e = gather_ranks(o, b);
   for (uint32_t i = 0; e == 0 && o->bins >= NI_DIFF_STEPS && i < b->n_links; i++)
     if (b->link[i].us)
       e = one_link(o, b, &b->link[i]);
-  return e == 0 ? functions(o, s) : e;
+  return e == 0 ? gather_functions(o, s) : e;
 }

@@ -22,7 +22,7 @@
 /* changes that tell how far such changes lie apart; as well as this is known, of some 30 */
 enum { FEW = 6, SPREAD_DF = 60 };
 
-/* Which quantity of A is which of B. */
+/* Pairs each quantity of A with one of B. */
 static int by_name(const struct ni_diff_item *x, const struct ni_diff_item *y) {
   return NI_BY(x, y, kind, key);
 }
@@ -43,8 +43,8 @@ static int in_order(const void *a, const void *b) {
   return by_key(x, y);
 }
 
-/* Of a step with its pauses, and of pauses and waiting, all counts. */
-static void means(struct ni_diff_run *r, float *scratch) {
+/* For a step with its pauses, and for pauses and waiting, all values count; elsewhere a tenth is trimmed. */
+static void measure_means(struct ni_diff_run *r, float *scratch) {
   NI_EACH(struct ni_diff_item, x, r->item, r->n) {
     bool all = x->kind == NI_DIFF_STEP &&
         (x->key == NI_DIFF_MEAN || x->key == NI_DIFF_OUTSIDE || x->key == NI_DIFF_WAITING);
@@ -65,13 +65,13 @@ const struct ni_diff_row *ni_diff_step(const struct ni_diff *d, uint64_t part) {
 }
 
 /*
- * Own time of a step, of the places that both runs of a rank have; its steps vary as those of all computing
- * do, at least. A place whose ratio is far from that of most is another one: on some hosts places are
- * numbered from another operation on.
+ * Compute time of a step, over the places that both runs of a rank have. It varies at least as much as the
+ * computing of all ranks does. A place whose ratio is far from that of most places is a different place: on
+ * some hosts places are numbered from another operation on.
  */
-static void own_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
+static void compare_compute_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
   float ratio[NI_BLAME_KEYS];
-  double all = 0, sum[2] = {0, 0}, usual = 0;
+  double all = 0, sum[2] = {0, 0}, typical = 0;
   for (int sums = 0; sums < 2 && x[0]->place; sums++) {
     size_t n = 0;
     for (uint32_t a = 0, b = 0; a < x[0]->n_places && b < x[1]->n_places;) {
@@ -79,14 +79,14 @@ static void own_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
       double r = q->mean_us / p->mean_us;
       if (p->name == q->name && n < NI_BLAME_KEYS)
         ratio[n++] = (float)r;
-      if (p->name == q->name && r < 1.5 * usual && usual < 1.5 * r) {
+      if (p->name == q->name && r < 1.5 * typical && typical < 1.5 * r) {
         sum[0] += p->mean_us;
         sum[1] += q->mean_us;
       }
       a += p->name <= q->name;
       b += q->name <= p->name;
     }
-    usual = ni_blame_quantile(ratio, n, 0.5);
+    typical = ni_blame_quantile(ratio, n, 0.5);
   }
   for (uint32_t a = 0; a < x[0]->n_places; a++)
     all += x[0]->place[a].mean_us;
@@ -94,16 +94,16 @@ static void own_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
     const struct ni_diff_item *step = d->run[k].item,
                               *of = step +
         (step[NI_DIFF_COMPUTE].value > 0 ? NI_DIFF_COMPUTE : NI_DIFF_TYPICAL);
-    double own = x[k]->se / x[k]->value, common = of->se / of->value;
+    double error = x[k]->se / x[k]->value, common = of->se / of->value;
     if (x[0]->place)
       x[k]->value = sum[0] > all / 2 ? sum[k] : NAN;
-    x[k]->se = x[k]->value * (own > common ? own : common);
+    x[k]->se = x[k]->value * (error > common ? error : common);
     x[k]->df = of->df;
   }
 }
 
-/* The mean of rows [from, end) of ranks or links. Their steps vary together. */
-static void group(struct ni_diff *d, size_t from, size_t end, enum ni_diff_kind kind, uint64_t like) {
+/* Adds the mean of rows [from, end) of ranks or links. Their steps vary together. */
+static void average_group(struct ni_diff *d, size_t from, size_t end, enum ni_diff_kind kind, uint64_t like) {
   struct ni_diff_row *row = &d->row[d->n++], *first = &d->row[from];
   double n = (double)(end - from);
   *row = (struct ni_diff_row){.step_us = NAN};
@@ -127,8 +127,8 @@ static void group(struct ni_diff *d, size_t from, size_t end, enum ni_diff_kind 
   row->change = row->item[1]->value / row->item[0]->value - 1;
 }
 
-/* Hosts are those whose ranks are one host's in both runs. */
-static void groups(struct ni_diff *d) {
+/* A host counts if the same ranks are on it in both runs. */
+static void average_groups(struct ni_diff *d) {
   size_t n = d->n, ranks[2] = {0, 0};
   for (size_t i = 0, end; i < n; i = end) {
     struct ni_diff_item **one = d->row[i].item;
@@ -143,21 +143,21 @@ static void groups(struct ni_diff *d) {
       ranks[1] = end;
     }
     if (one[0]->kind == NI_DIFF_LINK)
-      group(d, i, end, NI_DIFF_ROLE, one[0]->like);
+      average_group(d, i, end, NI_DIFF_ROLE, one[0]->like);
     else if (one[0]->kind == NI_DIFF_RANK && same)
-      group(d, i, end, NI_DIFF_HOST, one[0]->like);
+      average_group(d, i, end, NI_DIFF_HOST, one[0]->like);
   }
   if (ranks[1])
-    group(d, ranks[0], ranks[1], NI_DIFF_HOST, NI_DIFF_ALL_RANKS);
+    average_group(d, ranks[0], ranks[1], NI_DIFF_HOST, NI_DIFF_ALL_RANKS);
 }
 
-/* false: only one has it, or it is next to nothing. */
-static bool pair(struct ni_diff *d, struct ni_diff_item *x[2]) {
+/* false: only one run has it, or it is next to nothing. */
+static bool pair_items(struct ni_diff *d, struct ni_diff_item *x[2]) {
   double least = x[0]->kind == NI_DIFF_STEP ? NI_DIFF_OF_STEP * d->run[0].item[NI_DIFF_TYPICAL].value : 0;
   if (d->blind && x[0]->kind <= NI_DIFF_RANK)
     return true;
   if (x[0]->kind == NI_DIFF_RANK)
-    own_time(d, x);
+    compare_compute_time(d, x);
   if (x[0]->value < least && x[1]->value < least)
     return true;
   if (!(x[0]->value > 0 && x[1]->value > 0))
@@ -167,46 +167,46 @@ static bool pair(struct ni_diff *d, struct ni_diff_item *x[2]) {
   return true;
 }
 
-static int match(struct ni_diff *d) {
+static int match_items(struct ni_diff *d) {
   struct ni_diff_run *a = &d->run[0], *b = &d->run[1];
   float *scratch = malloc((a->bins + b->bins + 1) * 2 * sizeof *scratch);
   d->row = calloc(2 * a->n + 1, sizeof *d->row);
   d->group = calloc(2 * a->n + 2, sizeof *d->group);
   if (scratch && d->row && d->group) {
     for (int k = 0; k < 2; k++) {
-      means(&d->run[k], scratch);
+      measure_means(&d->run[k], scratch);
       qsort(d->run[k].item, d->run[k].n, sizeof *a->item, by_key);
     }
     for (size_t i = 0, k = 0; i < a->n || k < b->n;) {
       struct ni_diff_item *x[2] = {&a->item[i], &b->item[k]};
       int order = i == a->n ? 1 : k == b->n ? -1 : by_name(x[0], x[1]);
-      bool both = order == 0 && pair(d, x);
+      bool both = order == 0 && pair_items(d, x);
       d->only[0] += order <= 0 && !both;
       d->only[1] += order >= 0 && !both;
       i += order <= 0;
       k += order >= 0;
     }
     qsort(d->row, d->n, sizeof *d->row, in_order);
-    groups(d);
+    average_groups(d);
     qsort(d->row, d->n, sizeof *d->row, in_order);
   }
   free(scratch);
   return d->row && d->group && scratch ? 0 : -ENOMEM;
 }
 
-/* What changed for certain. */
+/* Finds what changed for certain. */
 static enum ni_diff_kind kind_of(const struct ni_diff_row *r) { return r->item[0]->kind; }
 
 /* By steps, as a part of A. */
-static double own_error(const struct ni_diff_row *r) {
+static double error_by_steps(const struct ni_diff_row *r) {
   return hypot((1 + r->change) * r->item[0]->se, r->item[1]->se) / r->item[0]->value;
 }
 
 /*
- * How far changes of n rows lie apart, each from the median of its like: by half, ranks by 19 of 20, too.
- * NAN: too few.
+ * How far the changes of n rows lie apart, each from the median of its like: half of them, and for ranks 19
+ * of 20. NAN: too few rows.
  */
-static double spread(const struct ni_diff_row *row, size_t n, float *x) {
+static double measure_change_spread(const struct ni_diff_row *row, size_t n, float *x) {
   float *off = x + n;
   size_t have = 0, most = 0;
   for (int whole = 0; whole < 2 && have < FEW; whole++) /* hosts of one rank are like each other */
@@ -224,31 +224,35 @@ static double spread(const struct ni_diff_row *row, size_t n, float *x) {
                                       : fmax(1.4826 * half, off[(size_t)(0.95 * (double)(have - 1))] / 1.96);
 }
 
-static double moved(const struct ni_diff_row *r) { return r ? r->item[1]->value - r->item[0]->value : 0; }
+static double difference_of(const struct ni_diff_row *r) {
+  return r ? r->item[1]->value - r->item[0]->value : 0;
+}
 
-/* Of the step: the slowest rank decides how long others wait and how long a step takes. */
-static double of_step(const struct ni_diff *d, const struct ni_diff_item *o, double ranks, double said) {
+/* The error that comes from the slowest rank: it decides how long others wait, and how long a step takes. */
+static double effect_on_step(const struct ni_diff *d, const struct ni_diff_item *o, double ranks,
+                             double said) {
   const struct ni_diff_row *compute = ni_diff_step(d, NI_DIFF_COMPUTE);
   /*
-   * One rises and the other falls: a run took operations as beside the computing that the other took as in
-   * line with it.
+   * If one rises and the other falls, one run took operations for overlapped that the other run took for
+   * exposed.
    */
-  double out = moved(ni_diff_step(d, NI_DIFF_EXPOSED)), in = moved(ni_diff_step(d, NI_DIFF_HIDDEN));
+  double out = difference_of(ni_diff_step(d, NI_DIFF_EXPOSED)),
+         in = difference_of(ni_diff_step(d, NI_DIFF_HIDDEN));
   if (o->key == NI_DIFF_EXPOSED || o->key == NI_DIFF_HIDDEN)
     return out * in < 0 ? fmin(fabs(out), fabs(in)) / o->value : 0;
   if (!compute)
     return 0;
-  /* What a step leaves beside operations is computing as far as ranks say so, too. */
+  /* What a step leaves outside of operations is compute time, too, as far as the ranks agree. */
   if (o->key == NI_DIFF_COMPUTE)
     return said / compute->change < 0.5 ? fabs(compute->change - said) / 2 : 0;
   return fmin(ranks, MOST_ONE) * compute->item[0]->value / o->value;
 }
 
 /*
- * Ranks and hosts stand beside all ranks: what all do more is no rank's. The middle of quartiles, as a half
- * may be slower.
+ * Ranks and hosts are compared with all ranks: what all ranks do more of is not due to one rank. The baseline
+ * is the middle of the quartiles, as one half may be slower.
  */
-static void beside_all(struct ni_diff *d, size_t rank, size_t end, float *x) {
+static void compare_with_all_ranks(struct ni_diff *d, size_t rank, size_t end, float *x) {
   for (size_t i = rank; i < end; i++)
     x[i - rank] = (float)d->row[i].change;
   double low = ni_blame_quantile(x, end - rank, 0.25),
@@ -258,20 +262,24 @@ static void beside_all(struct ni_diff *d, size_t rank, size_t end, float *x) {
       d->row[i].change -= all;
 }
 
-/* Errors of rows [i, end), which are of one kind and, links and roles, alike. */
-static void errors(struct ni_diff *d, size_t i, size_t end, double apart, double said) {
+/* Estimates errors of rows [i, end), which are of one kind; links and roles also have the same `like`. */
+static void estimate_errors(struct ni_diff *d, size_t i, size_t end, double apart, double said) {
   for (; i < end; i++) {
     struct ni_diff_row *r = &d->row[i];
     const struct ni_diff_item *a = r->item[0], *b = r->item[1];
     bool one = a->kind == NI_DIFF_RANK || a->kind == NI_DIFF_LINK;
-    double own = a->kind == NI_DIFF_STEP ? of_step(d, a, apart, said)
-        : one                            ? apart
-        : a->members                     ? apart / sqrt(a->members)
-                                         : 0;
-    double s = one ? own : hypot(own, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value,
+    double error = 0;
+    if (a->kind == NI_DIFF_STEP)
+      error = effect_on_step(d, a, apart, said);
+    else if (one)
+      error = apart;
+    else if (a->members)
+      error = apart / sqrt(a->members);
+    double s = one ? error : hypot(error, FLOOR_MEAN), of_a = (1 + r->change) * a->se / a->value,
            of_b = b->se / a->value;
-    r->se = a->kind == NI_DIFF_RANK ? fmax(own_error(r), s)
-                                    : hypot(own_error(r), s); /* how ranks lie apart has their steps in it */
+    r->se = a->kind == NI_DIFF_RANK
+        ? fmax(error_by_steps(r), s)
+        : hypot(error_by_steps(r), s); /* how ranks lie apart has their steps in it */
     double df = pow(r->se, 4) / (pow(of_a, 4) / a->df + pow(of_b, 4) / b->df + pow(s, 4) / SPREAD_DF),
            half = ni_diff_t95(df) * r->se;
     r->low = r->change - half;
@@ -283,7 +291,7 @@ static void errors(struct ni_diff *d, size_t i, size_t end, double apart, double
   }
 }
 
-static int all_errors(struct ni_diff *d) {
+static int estimate_all_errors(struct ni_diff *d) {
   size_t at[NI_DIFF_KINDS + 1] = {0};
   float *x = malloc((2 * d->n + 1) * sizeof *x);
   if (!x)
@@ -293,19 +301,20 @@ static int all_errors(struct ni_diff *d) {
       at[k + 1]++;
   size_t ranks = at[NI_DIFF_RANK + 1] - at[NI_DIFF_RANK];
   struct ni_diff_row *all = &d->row[at[NI_DIFF_HOST]]; /* all ranks are the first */
-  double apart = spread(&d->row[at[NI_DIFF_RANK]], ranks, x), said = ranks ? all->change : 0;
+  double apart = measure_change_spread(&d->row[at[NI_DIFF_RANK]], ranks, x), said = ranks ? all->change : 0;
   if (isnan(apart))
-    apart = ranks ? own_error(all) * sqrt((double)ranks) : 0;
-  beside_all(d, at[NI_DIFF_RANK], at[NI_DIFF_RANK + 1], x);
-  errors(d, 0, at[NI_DIFF_ROLE], fmax(apart, FLOOR_ONE), said);
+    apart = ranks ? error_by_steps(all) * sqrt((double)ranks) : 0;
+  compare_with_all_ranks(d, at[NI_DIFF_RANK], at[NI_DIFF_RANK + 1], x);
+  estimate_errors(d, 0, at[NI_DIFF_ROLE], fmax(apart, FLOOR_ONE), said);
   for (size_t i = at[NI_DIFF_LINK], role = at[NI_DIFF_ROLE], end; i < at[NI_DIFF_FUNC]; i = end, role++) {
     for (end = i; end < at[NI_DIFF_FUNC] && d->row[end].item[0]->like == d->row[i].item[0]->like;)
       end++;
-    apart = fmax(FLOOR_ONE, spread(&d->row[i], end - i, x)); /* of NAN and a number the number */
-    errors(d, i, end, apart, 0);
-    errors(d, role, role + 1, apart, 0);
+    apart =
+        fmax(FLOOR_ONE, measure_change_spread(&d->row[i], end - i, x)); /* of NAN and a number the number */
+    estimate_errors(d, i, end, apart, 0);
+    estimate_errors(d, role, role + 1, apart, 0);
   }
-  errors(d, at[NI_DIFF_FUNC], d->n, 0, 0);
+  estimate_errors(d, at[NI_DIFF_FUNC], d->n, 0, 0);
   free(x);
   return 0;
 }
@@ -316,16 +325,16 @@ static int by_p(const void *a, const void *b) {
 }
 
 /*
- * Of a part of the step the least change that is called one is a part of the step: of 1 us of waiting 2 are
- * nothing.
+ * The least change that counts, for a part of the step: it is a part of the step. 2 us of waiting instead of
+ * 1 are nothing.
  */
-static double least_us(const struct ni_diff_item *o, double step) {
+static double least_relevant_us(const struct ni_diff_item *o, double step) {
   if (o->kind != NI_DIFF_STEP || o->key <= NI_DIFF_COMPUTE)
     return NI_DIFF_OF_STEP * step;
   return (o->key == NI_DIFF_EXPOSED || o->key == NI_DIFF_HIDDEN ? 0.5 : 1) * NI_DIFF_LEAST * step;
 }
 
-static int verdicts(struct ni_diff *d) {
+static int judge_rows(struct ni_diff *d) {
   const struct ni_diff_row *typical = d->blind ? NULL : ni_diff_step(d, NI_DIFF_TYPICAL);
   double step = typical ? typical->item[0]->value : 0, *p = malloc((d->n + 1) * sizeof *p);
   if (!p)
@@ -337,18 +346,22 @@ static int verdicts(struct ni_diff *d) {
   for (size_t i = 0; i < d->n; i++) {
     struct ni_diff_row *r = &d->row[i];
     double least = d->blind ? NI_DIFF_LEAST_BLIND : NI_DIFF_LEAST;
-    bool matters = fabs(r->change) >= least && !(fabs(r->step_us) < least_us(r->item[0], step));
+    bool matters = fabs(r->change) >= least && !(fabs(r->step_us) < least_relevant_us(r->item[0], step));
     r->p = p[i];
-    r->verdict = matters && r->p < NI_DIFF_LEVEL     ? (r->change > 0 ? NI_DIFF_SLOWER : NI_DIFF_FASTER)
-        : r->low > -2 * least && r->high < 2 * least ? NI_DIFF_SAME
-                                                     : NI_DIFF_UNCLEAR;
+    if (matters && r->p < NI_DIFF_LEVEL)
+      r->verdict = r->change > 0 ? NI_DIFF_SLOWER : NI_DIFF_FASTER;
+    else
+      r->verdict = r->low > -2 * least && r->high < 2 * least ? NI_DIFF_SAME : NI_DIFF_UNCLEAR;
     d->changed += r->verdict >= NI_DIFF_SLOWER;
   }
   free(p);
   return 0;
 }
 
-/* What changed, steps, and all ranks, before others; of these what makes most of a step. */
+/*
+ * What changed comes first, then steps, then all ranks, then others. Among these, what makes up most of a
+ * step.
+ */
 static int by_weight(const void *a, const void *b) {
   const struct ni_diff_row *r[2] = {a, b};
   int of[2];
@@ -360,15 +373,19 @@ static int by_weight(const void *a, const void *b) {
                                              : 2);
     w[k] = of[k] % 3 < 2 ? 0 : isnan(r[k]->step_us) ? fabs(r[k]->change) : fabs(r[k]->step_us);
   }
-  return of[0] != of[1] ? of[0] - of[1] : w[0] != w[1] ? (w[0] > w[1] ? -1 : 1) : in_order(a, b);
+  if (of[0] != of[1])
+    return of[0] - of[1];
+  if (w[0] != w[1])
+    return w[0] > w[1] ? -1 : 1;
+  return in_order(a, b);
 }
 
 int ni_diff_judge(struct ni_diff *d) {
-  int e = match(d);
+  int e = match_items(d);
   if (e == 0 && d->n)
-    e = all_errors(d);
+    e = estimate_all_errors(d);
   if (e == 0)
-    e = verdicts(d);
+    e = judge_rows(d);
   if (e == 0)
     qsort(d->row, d->n, sizeof *d->row, by_weight);
   return e;
@@ -385,7 +402,9 @@ const struct ni_diff_row *ni_diff_gate(const struct ni_diff *d, double limit) {
     const struct ni_diff_item *o = r->item[0];
     bool felt = steps ? o->kind == NI_DIFF_STEP && o->key <= NI_DIFF_MEAN
                       : o->kind == NI_DIFF_FUNC && o->value * o->per_step >= all / 10;
-    if (felt && r->change > limit && r->low > 0 && (!worst || r->change > worst->change))
+    const bool is_worse = !worst || r->change > worst->change;
+    const bool is_certain = r->change > limit && r->low > 0;
+    if (felt && is_worse && is_certain)
       worst = r;
   }
   return worst;

@@ -14,7 +14,7 @@
 const char *const ni_diff_kind_names[NI_DIFF_KINDS] = {"step", "host", "rank", "role", "link", "function"};
 const char *const ni_diff_verdict_names[] = {"same", "unclear", "slower", "faster"};
 
-static void __attribute__((format(printf, 2, 3))) note(struct ni_diff *d, const char *format, ...) {
+static void __attribute__((format(printf, 2, 3))) add_note(struct ni_diff *d, const char *format, ...) {
   va_list args;
   if (d->n_notes == sizeof d->note / sizeof *d->note)
     return;
@@ -23,18 +23,18 @@ static void __attribute__((format(printf, 2, 3))) note(struct ni_diff *d, const 
   va_end(args);
 }
 
-/* A period of another length was taken for a step. */
-static bool other_steps(const struct ni_diff *d) {
+/* Did one run take a period of another length for a step? */
+static bool has_other_steps(const struct ni_diff *d) {
   double a = d->run[0].per_step, b = d->run[1].per_step;
   return a > 0 && b > 0 && fabs(a - b) > 0.05 * fmax(a, b);
 }
 
-static const char *timer(const struct ni_diff_run *r) {
+static const char *name_timer(const struct ni_diff_run *r) {
   return r->timings & 1u << NI_TIMING_KERNEL_GPU ? "GPU" : "CPU";
 }
 
 /* false: they cannot be compared. */
-static bool comparable(const struct ni_diff *d, char *why, size_t cap) {
+static bool is_comparable(const struct ni_diff *d, char *why, size_t cap) {
   const struct ni_diff_run *a = &d->run[0], *b = &d->run[1];
   bool stated = a->world_size > 0 && b->world_size > 0;
   int64_t n_a = stated ? a->world_size : (int64_t)a->ranks, n_b = stated ? b->world_size : (int64_t)b->ranks;
@@ -67,59 +67,63 @@ static bool comparable(const struct ni_diff *d, char *why, size_t cap) {
              a->layout, b->layout);
   else if (!(a->timings & b->timings))
     snprintf(why, cap, "A is timed by the %s and B by the %s: record both alike (NCCL_PROFILE_EVENT_MASK)",
-             timer(a), timer(b));
+             name_timer(a), name_timer(b));
   else
     return true;
   return false;
 }
 
-static void notes(struct ni_diff *d) {
+static void add_notes(struct ni_diff *d) {
   static const char *const names[NI_DIFF_FACTS] = {
       "NCCL", "steps:", "other hosts:", "other algorithms or protocols:"};
   const struct ni_diff_run *a = &d->run[0], *b = &d->run[1];
   for (const struct ni_diff_run *r = a; r <= b; r++) {
     char which = "AB"[r - a];
     if (*r->trouble)
-      note(d, "%c is incomplete: %s", which, r->trouble);
+      add_note(d, "%c is incomplete: %s", which, r->trouble);
     if (!r->bins)
-      note(d, "%c has no steps (%s): %s are compared, and only what changed by 5 %% or more counts", which,
-           *r->why_no_steps ? r->why_no_steps : r->from,
-           strcmp(r->from, "roll-ups") == 0 ? "means" : "medians");
+      add_note(d, "%c has no steps (%s): %s are compared, and only what changed by 5 %% or more counts",
+               which, *r->why_no_steps ? r->why_no_steps : r->from,
+               strcmp(r->from, "roll-ups") == 0 ? "means" : "medians");
   }
-  if (other_steps(d))
-    note(d,
-         "a step has %.0f operations of a rank in A, %.0f in B: steps are not compared, and only what "
-         "changed by 5 %% or more "
-         "counts",
-         a->per_step, b->per_step);
+  if (has_other_steps(d))
+    add_note(d,
+             "a step has %.0f operations of a rank in A, %.0f in B: steps are not compared, and only what "
+             "changed by 5 %% or more "
+             "counts",
+             a->per_step, b->per_step);
   for (int i = 0; i < NI_DIFF_FACTS; i++)
     if (*a->fact[i] && *b->fact[i] && strcmp(a->fact[i], b->fact[i]) != 0)
-      note(d, "%s %s in A, %s in B", names[i], a->fact[i], b->fact[i]);
+      add_note(d, "%s %s in A, %s in B", names[i], a->fact[i], b->fact[i]);
 }
 
-/* What makes most of a step. A host says it in place of its ranks, and all ranks in place of hosts. */
-static const struct ni_diff_row *cause_of(const struct ni_diff *d) {
+/*
+ * The change that makes up most of a step. A host is named instead of its ranks, and all ranks instead of
+ * hosts.
+ */
+static const struct ni_diff_row *find_cause(const struct ni_diff *d) {
   const struct ni_diff_row *cause = NULL, *end = d->row + d->changed;
   for (const struct ni_diff_row *r = d->row; r < end; r++)
     if (r->item[0]->kind != NI_DIFF_STEP && (!cause || fabs(r->step_us) > fabs(cause->step_us)))
       cause = r;
   for (const struct ni_diff_row *r = d->row; cause && r < end; r++) {
     const struct ni_diff_item *of = r->item[0], *now = cause->item[0];
-    bool wider = of->kind == NI_DIFF_HOST && now->kind <= NI_DIFF_RANK && !ni_diff_is_all(now);
-    if (wider && (ni_diff_is_all(of) || now->like == of->like) && r->change / cause->change > 0.6)
+    const bool is_wider = of->kind == NI_DIFF_HOST && now->kind <= NI_DIFF_RANK && !ni_diff_is_all(now);
+    const bool has_it = ni_diff_is_all(of) || now->like == of->like;
+    if (is_wider && has_it && r->change / cause->change > 0.6)
       cause = r;
   }
   return cause;
 }
 
-static void say(struct ni_diff *d) {
+static void say_verdict(struct ni_diff *d) {
   const struct ni_diff_row *s = ni_diff_step(d, NI_DIFF_MEAN), *t = ni_diff_step(d, NI_DIFF_TYPICAL),
-                           *cause = cause_of(d);
+                           *cause = find_cause(d);
   char *out = d->verdict;
   size_t cap = sizeof d->verdict;
-  if (t &&
-      (!s || s->verdict < NI_DIFF_SLOWER ||
-       (t->verdict >= NI_DIFF_SLOWER && fabs(t->change) > fabs(s->change))))
+  const bool is_unsaid = !s || s->verdict < NI_DIFF_SLOWER;
+  const bool is_larger = t && s && t->verdict >= NI_DIFF_SLOWER && fabs(t->change) > fabs(s->change);
+  if (t && (is_unsaid || is_larger))
     s = t;
   double a = s ? s->item[0]->value / 1e3 : 0, b = s ? s->item[1]->value / 1e3 : 0;
   if (s && s->verdict >= NI_DIFF_SLOWER)
@@ -135,18 +139,18 @@ static void say(struct ni_diff *d) {
   if (!cause)
     return;
   size_t n = strlen(out);
-  bool own = cause->item[0]->kind == NI_DIFF_RANK || cause->item[0]->kind == NI_DIFF_HOST;
-  snprintf(out + n, cap - n, "; %s %s %.1f %% %s", cause->item[1]->name,
-           !own                                 ? (cause->item[0]->kind == NI_DIFF_FUNC ? "takes" : "take")
-               : ni_diff_is_all(cause->item[0]) ? "compute"
-                                                : "computes",
-           100 * fabs(cause->change), cause->change > 0 ? "longer" : "less long");
+  const bool is_of_ranks = cause->item[0]->kind == NI_DIFF_RANK || cause->item[0]->kind == NI_DIFF_HOST;
+  const char *verb = cause->item[0]->kind == NI_DIFF_FUNC ? "takes" : "take";
+  if (is_of_ranks)
+    verb = ni_diff_is_all(cause->item[0]) ? "compute" : "computes";
+  snprintf(out + n, cap - n, "; %s %s %.1f %% %s", cause->item[1]->name, verb, 100 * fabs(cause->change),
+           cause->change > 0 ? "longer" : "less long");
 }
 
 int ni_diff_pair(struct ni_diff *d, char *why, size_t cap) {
-  if (!comparable(d, why, cap))
+  if (!is_comparable(d, why, cap))
     return -EINVAL;
-  d->blind = !d->run[0].bins || !d->run[1].bins || other_steps(d);
+  d->blind = !d->run[0].bins || !d->run[1].bins || has_other_steps(d);
   int e = ni_diff_judge(d);
   if (e == 0 && d->n == 0) {
     snprintf(why, cap, "no function and size is in both runs 20 times or more, timed alike (A: %s, B: %s)",
@@ -155,8 +159,8 @@ int ni_diff_pair(struct ni_diff *d, char *why, size_t cap) {
   }
   if (e < 0)
     return e;
-  notes(d);
-  say(d);
+  add_notes(d);
+  say_verdict(d);
   return 0;
 }
 

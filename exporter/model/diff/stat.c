@@ -6,7 +6,7 @@
 #include "exporter/model/sums/ranks/quantile.h"
 
 /* Variance of the mean by blocks of m values. */
-static double of_blocks(const float *x, size_t n, size_t m) {
+static double variance_by_blocks(const float *x, size_t n, size_t m) {
   size_t blocks = n / m;
   double sum = 0, squares = 0;
   for (size_t i = 0; i < blocks; i++) {
@@ -38,7 +38,7 @@ struct ni_diff_mean ni_diff_mean(const float *x, size_t n, double trim, float *s
   m.mean /= (double)have;
   double most = -1;
   for (size_t size = have < 32 ? 1 : 2; have / size >= 8; size *= 2) {
-    double v = of_blocks(scratch, have, size);
+    double v = variance_by_blocks(scratch, have, size);
     if (v <= most)
       continue;
     most = v;

@@ -1,8 +1,8 @@
 /*
- * When a wait is a hang: the one rule of `hang`, agent and `top`. docs/hang.md has it in words.
+ * When a wait is a hang: the one rule of `hang`, agent and `top`. docs/hang.md states it in words.
  *
- * A job is measured by itself: what lasts several times longer than every operation and every pause that it
- * has had is no usual wait. Pure functions; any thread.
+ * A job is compared with itself. A hang lasts several times longer than every operation and every pause that
+ * the job has had. Pure functions; any thread.
  */
 #ifndef NI_HANG_LIMIT_H
 #define NI_HANG_LIMIT_H

@@ -19,8 +19,8 @@ static bool is_overtaken(const struct ni_hang_member *x, const struct ni_hang_op
 }
 
 /*
- * Was one that has finished called later, and not in one launch with it? Of one kind numbers say what is
- * later, of two kinds times alone; PyTorch's groups have communicators of their own for most sends and
+ * Was a finished operation called later, and not in the same launch? For one kind, numbers say what is later.
+ * For two kinds only times do, since PyTorch's groups have separate communicators for most sends and
  * receives.
  */
 static bool is_passed(const struct ni_hang_member *x, const struct ni_hang_op *op) {
@@ -43,12 +43,12 @@ bool ni_hang_has_finished(const struct ni_hang_member *x, uint16_t func, uint64_
   return false;
 }
 
-struct peers {
+struct lost_peers {
   struct ni_hang_member **x; /* of one communicator */
   size_t n;
 };
 
-static bool is_lost(const struct peers *c, const struct ni_hang_member *x, const struct ni_hang_op *op) {
+static bool is_lost(const struct lost_peers *c, const struct ni_hang_member *x, const struct ni_hang_op *op) {
   if (is_passed(x, op))
     return true;
   if (op->kind != NI_KIND_COLL || !is_overtaken(x, op))
@@ -59,7 +59,7 @@ static bool is_lost(const struct peers *c, const struct ni_hang_member *x, const
   return false;
 }
 
-static void drop(const struct peers *c, struct ni_hang_member *x) {
+static void drop_lost_ops(const struct lost_peers *c, struct ni_hang_member *x) {
   size_t kept = 0;
   for (size_t i = 0; i < x->n_open; i++) {
     bool lost = is_lost(c, x, &x->open[i]);
@@ -86,9 +86,9 @@ int ni_hang_drop_lost(struct ni_hang_model *m) {
     qsort(all, m->n_members, sizeof *all, by_comm);
   for (size_t i = 0, end; i < m->n_members; i = end) {
     for (end = i + 1; end < m->n_members && all[end]->who->comm == all[i]->who->comm; end++) {}
-    const struct peers c = {all + i, end - i};
+    const struct lost_peers c = {all + i, end - i};
     for (size_t j = i; j < end; j++)
-      drop(&c, all[j]);
+      drop_lost_ops(&c, all[j]);
   }
   free(all);
   return 0;

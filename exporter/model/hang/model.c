@@ -82,7 +82,9 @@ static int raise_func(struct ni_hang_member *x, uint16_t func, uint64_t next) {
   return 0;
 }
 
-/* By the plugin's own numbers; NVIDIA's logs have none: then by time or, without one, by NCCL's. */
+/*
+ * By the plugin's own numbers. NVIDIA's logs have none: there by time or, without a time, by NCCL's number.
+ */
 static bool is_older(const struct ni_hang_op *x, const struct ni_hang_op *y) {
   const uint64_t a = x->rec_sn + 1, b = y->rec_sn + 1; /* none is 0 */
   if (a != b)
@@ -119,8 +121,8 @@ int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op) {
 }
 
 /*
- * Sights of one operation stand together, the newest first; of equally old ones that of the operation that is
- * further.
+ * What sources saw of one operation stands together, the newest first. If equally old, the one in which the
+ * operation is further comes first.
  */
 static int by_sight(const void *a, const void *b) {
   const struct ni_hang_op *x = a, *y = b;
@@ -151,7 +153,7 @@ int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op) {
 
 /* ---- merging ---- */
 
-static int take_names(struct ni_hang_model *a, const struct ni_hang_model *b, uint16_t *map) {
+static int import_names(struct ni_hang_model *a, const struct ni_hang_model *b, uint16_t *map) {
   for (size_t i = 1; i < b->n_names; i++) {
     int k = ni_hang_name(a, b->name[i]);
     if (k < 0)
@@ -178,8 +180,9 @@ static int merge_process(struct ni_hang_process *a, const struct ni_hang_process
     a->nccl_version = b->nccl_version;
   if (!*a->boot_id)
     memcpy(a->boot_id, b->boot_id, sizeof a->boot_id);
-  /* Its own last lines are final; otherwise the newest look counts. */
-  if (b->life == NI_HANG_LEFT || (a->life != NI_HANG_LEFT && b->look_ns >= a->look_ns && b->life))
+  /* Its own last lines are final. Otherwise the newest look counts. */
+  const bool is_newer = a->life != NI_HANG_LEFT && b->look_ns >= a->look_ns;
+  if (b->life == NI_HANG_LEFT || (is_newer && b->life))
     a->life = b->life;
   ni_hang_raise(&a->look_ns, b->look_ns);
   ni_hang_raise(&a->alive_ns, b->alive_ns);
@@ -255,7 +258,7 @@ static void free_member(struct ni_hang_member *x) {
 int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) {
   uint16_t *map = calloc(b->n_names + 1, sizeof *map);
   uint32_t *process = calloc(b->n_processes + 1, sizeof *process);
-  int e = map && process ? take_names(a, b, map) : -ENOMEM;
+  int e = map && process ? import_names(a, b, map) : -ENOMEM;
   for (size_t i = 0; i < b->n_processes && e == 0; i++) {
     const struct ni_who_process *p = &b->who.process[i];
     int64_t k = ni_hang_process_of(a, p->host, p->pid, p->start_ns);
@@ -285,10 +288,10 @@ int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b) 
 
 /* ---- the end of reading ---- */
 
-static int64_t func_or_peer(const struct ni_hang_op *op) {
+static int64_t first_call_key(const struct ni_hang_op *op) {
   return op->kind == NI_KIND_COLL ? op->func : op->root;
 }
-static uint64_t sn_or_func(const struct ni_hang_op *op) {
+static uint64_t second_call_key(const struct ni_hang_op *op) {
   return op->kind == NI_KIND_COLL ? op->sn : op->func;
 }
 
@@ -296,10 +299,10 @@ static int by_call(const void *a, const void *b) {
   const struct ni_hang_op *x = a, *y = b;
   if (x->kind != y->kind)
     return x->kind < y->kind ? -1 : 1;
-  if (func_or_peer(x) != func_or_peer(y))
-    return func_or_peer(x) < func_or_peer(y) ? -1 : 1;
-  if (sn_or_func(x) != sn_or_func(y))
-    return sn_or_func(x) < sn_or_func(y) ? -1 : 1;
+  if (first_call_key(x) != first_call_key(y))
+    return first_call_key(x) < first_call_key(y) ? -1 : 1;
+  if (second_call_key(x) != second_call_key(y))
+    return second_call_key(x) < second_call_key(y) ? -1 : 1;
   return x->rec_sn < y->rec_sn ? -1 : x->rec_sn > y->rec_sn;
 }
 
@@ -308,16 +311,16 @@ void ni_hang_order_open(struct ni_hang_member *x) {
     qsort(x->open, x->n_open, sizeof *x->open, by_call);
 }
 
-static bool is_before(const struct ni_hang_op *op, enum ni_kind kind, int64_t first, uint64_t second) {
+static bool precedes_key(const struct ni_hang_op *op, enum ni_kind kind, int64_t first, uint64_t second) {
   if (op->kind != kind)
     return op->kind < kind;
-  return func_or_peer(op) != first ? func_or_peer(op) < first : sn_or_func(op) < second;
+  return first_call_key(op) != first ? first_call_key(op) < first : second_call_key(op) < second;
 }
 
 const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum ni_kind kind, int64_t first,
                                            uint64_t second) {
   size_t i;
-  ni_array_search(i, x->n_open, is_before(&x->open[i], kind, first, second));
+  ni_array_search(i, x->n_open, precedes_key(&x->open[i], kind, first, second));
   return i < x->n_open && x->open[i].kind == kind ? &x->open[i] : NULL;
 }
 

@@ -184,9 +184,12 @@ int64_t ni_hang_member_of(struct ni_hang_model *m, uint32_t process, const struc
 
 /* An operation that finished: drops it from those in flight later on (ni_hang_model_settle). 0 or -ENOMEM. */
 int ni_hang_finished(struct ni_hang_member *x, const struct ni_hang_op *op);
-/* An operation in flight; of several sights of one the newest counts. 0 or -ENOMEM. */
+/* Adds an operation in flight. If it was seen several times, the newest counts. 0 or -ENOMEM. */
 int ni_hang_in_flight(struct ni_hang_member *x, const struct ni_hang_op *op);
-/* Of several sights of one in flight the newest stays. Whoever asks when: the same one stays. */
+/*
+ * Keeps the newest of several sights of one operation in flight. The result does not depend on when this is
+ * called.
+ */
 void ni_hang_keep_newest(struct ni_hang_member *x);
 
 /* Adds what b knows to a; into an empty a it is a copy. 0 or -ENOMEM (both can still be freed). */
@@ -194,8 +197,10 @@ int ni_hang_model_merge(struct ni_hang_model *a, const struct ni_hang_model *b);
 
 /* Puts those in flight into the order of ni_hang_open_from(). */
 void ni_hang_order_open(struct ni_hang_member *x);
-/* In that order: the first one in flight of a kind at or behind a place of this order: collectives by
- * function and number, sends and receives by peer and function. NULL: none of that kind. */
+/*
+ * The first operation in flight, in that order, of a kind, at or after this place: collectives by function
+ * and number, sends and receives by peer and function. NULL: none of that kind.
+ */
 const struct ni_hang_op *ni_hang_open_from(const struct ni_hang_member *x, enum ni_kind kind,
                                            int64_t func_or_peer, uint64_t sn_or_func);
 

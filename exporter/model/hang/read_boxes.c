@@ -14,7 +14,7 @@
 #include "exporter/input/box/box_decode.h"
 #include "settle.h"
 
-struct taking {
+struct box_taking {
   const struct ni_box *b;
   struct ni_hang_model *m;
   struct ni_hang_member **member; /* by the box's communicators; NULL: over */
@@ -23,9 +23,9 @@ struct taking {
   uint64_t seen_ns;
 };
 
-bool ni_hang_box_counts(const struct ni_box_op *op, uint64_t started) {
-  if (op->src != NI_SRC_EVENT || op->is == NI_BOX_SLOT_GIVEN_UP || op->sn > INT64_MAX ||
-      op->rec_sn >= started)
+bool ni_hang_is_box_op(const struct ni_box_op *op, uint64_t started) {
+  const bool is_possible = op->sn <= INT64_MAX && op->rec_sn < started;
+  if (op->src != NI_SRC_EVENT || op->is == NI_BOX_SLOT_GIVEN_UP || !is_possible)
     return false;
   return op->is != NI_BOX_SLOT_FREE || op->gen != 0; /* never used, or being filled for the first time */
 }
@@ -48,13 +48,13 @@ static bool is_stated(const char *text) { return text && *text && strcmp(text, "
  * A symmetric kernel of a CUDA graph has an algorithm and no protocol. Writers before 2.31 was known took it
  * for in flight.
  */
-static bool is_untold(const struct ni_box_op *in) {
+static bool is_unknown_kernel(const struct ni_box_op *in) {
   bool symmetric = is_stated(in->algo) && !is_stated(in->proto);
   return in->kind == NI_KIND_COLL && symmetric && (in->origin & NI_BOX_ORIGIN_REPLAYED);
 }
 
-static int take_op(const struct ni_box_op *in, void *arg) {
-  struct taking *t = arg;
+static int add_box_op(const struct ni_box_op *in, void *arg) {
+  struct box_taking *t = arg;
   int64_t i = ni_box_comm_of(t->b, in);
   struct ni_hang_member *x = i < 0 ? NULL : t->member[i];
   if (x && in->src != NI_SRC_EVENT) { /* its number is the plugin's own, and when it ended nobody knows */
@@ -64,7 +64,7 @@ static int take_op(const struct ni_box_op *in, void *arg) {
       x->active_ns = at;
     return 0;
   }
-  if (!x || !ni_hang_box_counts(in, x->started[in->kind]))
+  if (!x || !ni_hang_is_box_op(in, x->started[in->kind]))
     return 0;
   int func = ni_hang_name(t->m, in->func), datatype = ni_hang_name(t->m, in->datatype);
   if (func < 0 || datatype < 0)
@@ -82,7 +82,7 @@ static int take_op(const struct ni_box_op *in, void *arg) {
                           .stopped = (int32_t)in->stopped,
                           .net_peer = -1,
                           .net_channel = -1,
-                          .replay = is_untold(in)};
+                          .replay = is_unknown_kernel(in)};
   uint64_t call;
   if (ni_box_call_of(&t->comm[i], in, &call))
     op.call_sn = call + 1;
@@ -106,7 +106,7 @@ static int take_op(const struct ni_box_op *in, void *arg) {
   return ni_hang_in_flight(x, &op);
 }
 
-static int take_comms(struct taking *t, uint32_t process) {
+static int add_box_comms(struct box_taking *t, uint32_t process) {
   struct ni_box_comm c;
   while (ni_box_comm_at(t->b, t->n, &c))
     t->n++;
@@ -116,7 +116,8 @@ static int take_comms(struct taking *t, uint32_t process) {
     return -ENOMEM;
   for (size_t i = 0; i < t->n; i++) {
     (void)ni_box_comm_at(t->b, i, &c);
-    if (c.phase == 0 || c.id.n_ranks <= 0 || c.id.rank < 0 || c.id.rank >= c.id.n_ranks)
+    const bool is_possible = c.id.n_ranks > 0 && c.id.rank >= 0 && c.id.rank < c.id.n_ranks;
+    if (c.phase == 0 || !is_possible)
       continue;
     int64_t k = ni_hang_member_of(t->m, process, &c.id, c.init_ns);
     if (k == -E2BIG) {
@@ -139,12 +140,12 @@ static int take_comms(struct taking *t, uint32_t process) {
   return 0;
 }
 
-static int take_box(struct ni_hang_look *look, const struct ni_box *b, const char *path) {
+static int add_box(struct ni_hang_look *look, const struct ni_box *b, const char *path) {
   static const enum ni_hang_life lives[NI_LIFE_COUNT] = {NI_HANG_LIFE_UNKNOWN, NI_HANG_ALIVE, NI_HANG_DEAD,
                                                          NI_HANG_LEFT};
   const struct ni_box_header *h = ni_box_header(b);
   struct ni_box_log session = {0};
-  struct taking t = {.b = b, .m = &look->m, .seen_ns = ni_box_seen_ns(b)};
+  struct box_taking t = {.b = b, .m = &look->m, .seen_ns = ni_box_seen_ns(b)};
   (void)ni_box_session(b, &session);
   look->ns = ni_box_taken_ns(b);
   look->m.boxes = 1;
@@ -169,9 +170,9 @@ static int take_box(struct ni_hang_look *look, const struct ni_box *b, const cha
   p->has_box = p->ours = true;
   if (!(p->exe = strdup(h->exe)) || !(p->file = strdup(path)))
     return -ENOMEM;
-  int e = h->state == NI_BOX_LIVE ? take_comms(&t, (uint32_t)k) : 0;
+  int e = h->state == NI_BOX_LIVE ? add_box_comms(&t, (uint32_t)k) : 0;
   if (e == 0 && t.n)
-    e = ni_box_each_op(b, take_op, &t);
+    e = ni_box_each_op(b, add_box_op, &t);
   for (size_t i = 0; i < t.n && t.member; i++) {
     uint64_t moved = t.member[i] ? t.member[i]->active_ns : 0;
     if (moved > p->alive_ns && moved <= look->ns)
@@ -183,7 +184,7 @@ static int take_box(struct ni_hang_look *look, const struct ni_box *b, const cha
 }
 
 /* What the reading threads share. */
-struct pool {
+struct box_pool {
   struct ni_hang_looks *looks;
   struct ni_hang_model *bad;
   const struct ni_inputs *only;
@@ -195,15 +196,15 @@ struct pool {
 };
 
 /* Does the box's log lie where the command line says? */
-static bool wanted(const struct pool *p, const struct ni_box *b) {
+static bool is_wanted_box(const struct box_pool *p, const struct ni_box *b) {
   struct ni_box_log session;
   if (!p->only || !p->only->n)
     return true;
   return ni_box_session(b, &session) && ni_box_is_under(p->only, session.dir);
 }
 
-static void *work(void *arg) {
-  struct pool *p = arg;
+static void *read_boxes_in_thread(void *arg) {
+  struct box_pool *p = arg;
   int e = 0;
   for (size_t i; e == 0 && (i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->n;) {
     struct ni_hang_look look = {0};
@@ -212,11 +213,11 @@ static void *work(void *arg) {
     int bad = ni_box_open(&b, p->file[i].path, ni_as_user_here() ? NI_BOX_ROOT_BYTES : 0, why, sizeof why);
     if (bad == 0 && p->only && ni_box_owner(b) != geteuid())
       bad = -EACCES; /* what it says could be forged */
-    bool elsewhere = bad == 0 && !wanted(p, b);
+    bool elsewhere = bad == 0 && !is_wanted_box(p, b);
     if (bad == -ENOMEM)
       e = bad;
     else if (bad == 0 && !elsewhere)
-      e = take_box(&look, b, p->file[i].path);
+      e = add_box(&look, b, p->file[i].path);
     ni_box_close(b);
     pthread_mutex_lock(&p->lock);
     p->looks->passed.elsewhere += elsewhere;
@@ -245,10 +246,10 @@ static void *work(void *arg) {
 
 int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size_t n, int threads,
                        const struct ni_inputs *only, struct ni_hang_model *bad) {
-  struct pool p = {
+  struct box_pool p = {
       .looks = l, .bad = bad, .only = only, .file = file, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
   l->passed = (struct ni_box_passed){0};
-  (void)ni_threads(threads > 0 ? (size_t)threads : 1, work, &p, 0);
+  (void)ni_threads(threads > 0 ? (size_t)threads : 1, read_boxes_in_thread, &p, 0);
   bad->foreign = l->passed.foreign;
   bad->foreign_uid = l->passed.uid;
   return p.error;
@@ -273,7 +274,7 @@ static int by_process(const void *a, const void *b) {
   return k ? k : NI_BY(x, y, ns);
 }
 
-static bool same_process(const struct ni_hang_look *x, const struct ni_hang_look *y) {
+static bool is_same_process(const struct ni_hang_look *x, const struct ni_hang_look *y) {
   const struct ni_who_process *p = x->m.who.process, *q = y->m.who.process;
   return p->pid == q->pid && p->start_ns == q->start_ns && strcmp(p->host, q->host) == 0;
 }
@@ -289,7 +290,7 @@ int ni_hang_model_at(struct ni_hang_model *out, const struct ni_hang_model *base
   if (n > 1)
     qsort(order, n, sizeof *order, by_process);
   for (size_t i = 0; e == 0 && i < n; i++)
-    if (i + 1 == n || !same_process(order[i], order[i + 1]))
+    if (i + 1 == n || !is_same_process(order[i], order[i + 1]))
       e = ni_hang_model_merge(out, &order[i]->m);
   free(order);
   if (e == 0)

@@ -26,21 +26,27 @@ struct ni_hang_looks {
 };
 
 /*
- * Adds one look per box with up to `threads` threads. only: not NULL and with paths: boxes whose log lies
- * there, others are passed over, and so are boxes of other users. What cannot be read, and those, are counted
- * in *bad. 0 or -ENOMEM.
+ * Adds one look per box, with up to `threads` threads. If `only` is not NULL and has paths, only boxes whose
+ * log lies there count; others are passed over, and so are boxes of other users. *bad counts these and the
+ * ones that cannot be read. 0 or -ENOMEM.
  */
 int ni_hang_read_boxes(struct ni_hang_looks *l, const struct ni_file *file, size_t n, int threads,
                        const struct ni_inputs *only, struct ni_hang_model *bad);
 void ni_hang_looks_free(struct ni_hang_looks *l);
 
-/* Is the slot an operation of its communicator, of whose kind so many were started? */
-bool ni_hang_box_counts(const struct ni_box_op *op, uint64_t started);
-/* What one in flight does; *open: its channels that are inside; *net: its transfer, peer -1 without one. */
+/* Is the slot an operation of its communicator? `started`: how many operations of its kind were started. */
+bool ni_hang_is_box_op(const struct ni_box_op *op, uint64_t started);
+/*
+ * What an operation in flight does. *open: the channels that are inside. *net: its transfer; the peer is -1
+ * without one.
+ */
 enum ni_hang_state ni_hang_box_state(const struct ni_box *b, size_t comm, const struct ni_box_op *op,
                                      uint64_t *open, struct ni_box_net *net);
 
-/* base and, of each process, its newest look that is not after `until`: into an empty model. 0 or -ENOMEM. */
+/*
+ * Merges into an empty model: base, and the newest look of each process that is not after `until`. 0 or
+ * -ENOMEM.
+ */
 int ni_hang_model_at(struct ni_hang_model *out, const struct ni_hang_model *base,
                      const struct ni_hang_looks *l, uint64_t until);
 

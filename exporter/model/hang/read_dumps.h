@@ -28,12 +28,15 @@
 #define NI_HANG_ENTRIES 65536
 #define NI_HANG_GROUPS 4096
 
-/* Of files in folders those may be dumps whose names end in a digit, .json, .pkl or .pickle. */
+/* Files in folders may be dumps if their names end in a digit, .json, .pkl or .pickle. */
 bool ni_hang_dump_name(const char *name);
-/* Which of the paths are: those, and files that are named. As root only root's own. 0 or -ENOMEM. */
+/*
+ * Which of the paths are dumps: such files, and files that are named. Root reads only files of root. 0 or
+ * -ENOMEM.
+ */
 int ni_hang_find_dumps(struct ni_files *out, const struct ni_inputs *in);
 /*
- * Adds what they say; those that cannot be read, or without a rank, are counted there. logs are in *m
+ * Adds what the dumps say. Counts those that cannot be read and those without a rank. The logs are in *m
  * already. 0 or -ENOMEM.
  */
 int ni_hang_read_dumps(struct ni_hang_model *m, const struct ni_files *dumps,

@@ -14,15 +14,17 @@
 #define STEP_NS \
   UINT64_C(1000000000) /* a line that much older than the one before it: the clock was set back */
 
-static struct ni_hang_process *process_of(struct ni_hang_reading *r) { return &r->m->process[r->process]; }
+static struct ni_hang_process *current_process(struct ni_hang_reading *r) {
+  return &r->m->process[r->process];
+}
 
-static int take_process(struct ni_hang_reading *r, const struct ni_line *l) {
+static int read_process_line(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_process_line *in = &l->process;
   r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, in->start_ns);
   r->member = -1;
   if (r->process < 0)
     return (int)r->process;
-  struct ni_hang_process *p = process_of(r);
+  struct ni_hang_process *p = current_process(r);
   p->rank = in->rank;
   p->world = in->world_size;
   p->nccl_version = in->nccl_version > 0 ? in->nccl_version : 0;
@@ -38,8 +40,8 @@ static int take_process(struct ni_hang_reading *r, const struct ni_line *l) {
   return 0;
 }
 
-/* Moves a member by what its process was moved by since the member was. */
-static void catch_up(struct ni_hang_reading *r, size_t member) {
+/* Moves a member by as much as its process was moved since the last time. */
+static void catch_up_member(struct ni_hang_reading *r, size_t member) {
   struct ni_hang_member *x = r->m->member[member];
   const int64_t moved_ns = r->m->process[r->m->who.member[member].process].moved_ns;
   if (x->moved_ns != moved_ns)
@@ -47,32 +49,32 @@ static void catch_up(struct ni_hang_reading *r, size_t member) {
   x->moved_ns = moved_ns;
 }
 
-static void catch_up_all(struct ni_hang_reading *r) {
+static void catch_up_all_members(struct ni_hang_reading *r) {
   for (size_t i = 0; i < r->m->n_members; i++)
-    catch_up(r, i);
+    catch_up_member(r, i);
 }
 
 /*
- * All that was read of the process: its members each when they are next looked at, since a clock may be set
- * back very often.
+ * Moves everything that was read of the process. Members move when they are next looked at, since a clock may
+ * be set back very often.
  */
-static void move_all(struct ni_hang_reading *r, int64_t by_ns) {
-  struct ni_hang_process *p = process_of(r);
+static void move_process_times(struct ni_hang_reading *r, int64_t by_ns) {
+  struct ni_hang_process *p = current_process(r);
   ni_hang_move_process(p, by_ns);
   p->moved_ns += by_ns;
   if (r->member >= 0)
-    catch_up(r, (size_t)r->member);
+    catch_up_member(r, (size_t)r->member);
 }
 
-/* Nobody has so many communicators: a file that says so is not to fill the memory. */
-static int leave_out(struct ni_hang_reading *r) {
+/* Nobody has so many communicators. A file that claims them must not fill the memory. */
+static int leave_out_member(struct ni_hang_reading *r) {
   r->m->left_out++;
   r->member = -1;
   return 0;
 }
 
 /* The process and the member a line with a header belongs to. */
-static int place(struct ni_hang_reading *r, const struct ni_line *l) {
+static int find_member_of_line(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_who_process *w = r->process < 0 ? NULL : &r->m->who.process[r->process];
   if (!w || w->pid != l->meta.pid || strcmp(w->host, l->meta.hostname) != 0) {
     r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, 0);
@@ -80,7 +82,7 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
       return (int)r->process;
     r->member = -1;
   }
-  struct ni_hang_process *p = process_of(r);
+  struct ni_hang_process *p = current_process(r);
   p->has_log = true;
   p->ours |= l->meta.producer != NULL;
   /* Lines of a recovered part carry the time of the last sign of life. */
@@ -93,7 +95,7 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
   const size_t before = r->m->n_members;
   if (before >= NI_HANG_COMMS)
-    return leave_out(r);
+    return leave_out_member(r);
   if (r->member < 0 || init_ns || !ni_who_is(&r->m->who.member[r->member], &l->ident))
     r->member = ni_hang_member_of(r->m, (uint32_t)r->process, &l->ident, init_ns);
   if (r->member < 0)
@@ -102,7 +104,7 @@ static int place(struct ni_hang_reading *r, const struct ni_line *l) {
   if (r->m->n_members > before)
     r->x->moved_ns = p->moved_ns;
   else
-    catch_up(r, (size_t)r->member);
+    catch_up_member(r, (size_t)r->member);
   ni_hang_raise(&r->x->log_ns, l->meta.dump_timestamp_us * 1000);
   return 0;
 }
@@ -115,10 +117,10 @@ static uint64_t waited_ns(const struct ni_record *in) {
 }
 
 /*
- * Records of several communicators come a write at a time, so a pause in one that others fill is at most a
- * write too long.
+ * Records of several communicators are written one write at a time. So a pause in one that the others fill is
+ * too long by one write at most.
  */
-static void learn(struct ni_hang_process *p, const struct ni_hang_op *op) {
+static void learn_pauses(struct ni_hang_process *p, const struct ni_hang_op *op) {
   if (!op->enqueue_ns || op->seen_ns < op->enqueue_ns)
     return;
   ni_hang_raise(&p->longest_operation_ns, op->seen_ns - op->enqueue_ns);
@@ -127,7 +129,7 @@ static void learn(struct ni_hang_process *p, const struct ni_hang_op *op) {
   ni_hang_raise(&p->ended_ns, op->seen_ns);
 }
 
-static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
+static int read_record(struct ni_hang_reading *r, const struct ni_record *in) {
   if (in->src != NI_SRC_EVENT) { /* its number is the plugin's own, and when it ended nobody knows */
     r->x->invisible++;
     ni_hang_raise(&r->x->active_ns, in->enqueue_ns);
@@ -153,15 +155,16 @@ static int take_record(struct ni_hang_reading *r, const struct ni_record *in) {
                           .every_ns = in->has & NI_HAS_PREV_REPLAY ? in->prev_replay_ns : 0};
   if (op.enqueue_ns && in->exec_ns < INT64_MAX - op.enqueue_ns)
     op.seen_ns = op.enqueue_ns + in->exec_ns + waited_ns(in);
-  learn(process_of(r), &op);
+  learn_pauses(current_process(r), &op);
   return ni_hang_finished(r->x, &op);
 }
 
-static int take_anchor(struct ni_hang_member *x, const struct ni_line *l) {
+static int read_anchor(struct ni_hang_member *x, const struct ni_line *l) {
   const bool may_span =
       !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1 && l->op.src == NI_SRC_EVENT;
-  return may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes) ? ni_anchors_take(&x->anchors, l)
-                                                                             : 0;
+  return may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes)
+      ? ni_anchors_add_line(&x->anchors, l)
+      : 0;
 }
 
 static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
@@ -175,18 +178,18 @@ static enum ni_hang_state state_of(const struct ni_unfinished_line *in) {
 }
 
 /*
- * How long nothing was written before the clock was set back is not known. What finished was called before
- * what has not.
+ * It is not known how long nothing was written before the clock was set back. What has finished was called
+ * before what has not.
  */
 static void keep_calls_in_order(struct ni_hang_reading *r, const struct ni_hang_op *op) {
   const struct ni_seq_set *recorded = &r->x->recorded[op->kind];
   uint64_t passed = r->x->passed_ns[op->kind];
   bool later = recorded->distinct && op->rec_sn > recorded->highest;
   if (later && op->enqueue_ns && passed > op->enqueue_ns + STEP_NS)
-    move_all(r, (int64_t)(op->enqueue_ns - passed));
+    move_process_times(r, (int64_t)(op->enqueue_ns - passed));
 }
 
-static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
+static int read_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_unfinished_line *in = &l->unfinished;
   int func = ni_hang_name(r->m, in->func), datatype = ni_hang_name(r->m, in->datatype),
       net = ni_hang_name(r->m, in->net_state);
@@ -194,10 +197,11 @@ static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
     return -ENOMEM;
   bool p2p = strcmp(in->kind, "p2p") == 0, ended = l->kind == NI_LINE_INCOMPLETE;
   /*
-   * Later ones ran: given up, and not what anybody waits for. NCCL 2.31 throws away what it has queued at
+   * Later ones ran, so this one was given up and nobody waits for it. NCCL 2.31 drops what it has queued at
    * destroy.
    */
-  bool thrown_away = process_of(r)->nccl_version >= NI_HANG_DROPS_QUEUED && strcmp(in->why, "finalize") == 0;
+  bool thrown_away =
+      current_process(r)->nccl_version >= NI_HANG_DROPS_QUEUED && strcmp(in->why, "finalize") == 0;
   if (ended && (thrown_away || strcmp(in->why, "overtaken") == 0))
     return ni_seq_set_add(&r->x->recorded[p2p ? NI_KIND_P2P : NI_KIND_COLL], in->rec_sn);
   struct ni_hang_op op = {.kind = p2p ? NI_KIND_P2P : NI_KIND_COLL,
@@ -223,7 +227,7 @@ static int take_unfinished(struct ni_hang_reading *r, const struct ni_line *l) {
   return ni_hang_in_flight(r->x, &op);
 }
 
-static void take_stats(struct ni_hang_reading *r, const struct ni_line *l) {
+static void read_stats(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_stats_line *s = &l->stats;
   struct ni_hang_member *x = r->x;
   uint64_t at = l->meta.dump_timestamp_us * 1000;
@@ -244,8 +248,8 @@ static bool ended_by_itself(const char *end) {
 }
 
 /*
- * A line's place in its file is its age: where it says an older time than the line before it, the clock was
- * set back, and what was read is moved back with it. Lines of one write say one time.
+ * The place of a line in its file is its age. If a line states an older time than the line before it, the
+ * clock was set back, and what was read before moves back with it. Lines of one write state the same time.
  */
 static void keep_order(struct ni_hang_reading *r, const struct ni_line *l) {
   uint64_t at = l->meta.dump_timestamp_us * 1000;
@@ -254,34 +258,34 @@ static void keep_order(struct ni_hang_reading *r, const struct ni_line *l) {
   r->newest_ns = at;
   if (!set_back || l->kind == NI_LINE_PROCESS)
     return; /* another process's lines may follow in one file */
-  move_all(r, by_ns);
+  move_process_times(r, by_ns);
 }
 
-static int take_line(struct ni_hang_reading *r, const struct ni_line *l) {
+static int read_log_line(struct ni_hang_reading *r, const struct ni_line *l) {
   if (l->kind == NI_LINE_PROCESS) {
-    int e = take_process(r, l);
+    int e = read_process_line(r, l);
     if (e < 0)
       return e;
   }
   keep_order(r, l);
-  int e = place(r, l);
+  int e = find_member_of_line(r, l);
   if (e < 0)
     return e;
   if (r->member < 0) {
     bool over = l->kind == NI_LINE_DUMP_STATS && l->stats.final;
     if (over && (!r->recovered || ended_by_itself(l->stats.end)))
-      process_of(r)->life = NI_HANG_LEFT;
+      current_process(r)->life = NI_HANG_LEFT;
     return 0;
   }
   switch (l->kind) {
     case NI_LINE_OP:
-      return (e = take_record(r, &l->op)) < 0 ? e : take_anchor(r->x, l);
+      return (e = read_record(r, &l->op)) < 0 ? e : read_anchor(r->x, l);
     case NI_LINE_INCOMPLETE:
     case NI_LINE_STUCK:
     case NI_LINE_IN_FLIGHT:
-      return take_unfinished(r, l);
+      return read_unfinished(r, l);
     case NI_LINE_DUMP_STATS:
-      take_stats(r, l);
+      read_stats(r, l);
       return 0;
     case NI_LINE_COMM_END:
       /*
@@ -296,20 +300,20 @@ static int take_line(struct ni_hang_reading *r, const struct ni_line *l) {
   }
 }
 
-static int take(void *arg, struct ni_line *l, uint64_t line_no) { return take_line(arg, l); }
+static int read_scanned_line(void *arg, struct ni_line *l, uint64_t line_no) { return read_log_line(arg, l); }
 
 static int count_fault(void *arg, const struct ni_fault *f) {
   ((struct ni_hang_reading *)arg)->m->bad_lines += f->kind == NI_FAULT_BAD_LINE || f->kind == NI_FAULT_ORPHAN;
   return 0;
 }
 
-struct looking {
+struct log_looking {
   struct ni_hang_model *m; /* all */
   struct ni_atlas *atlas;
 };
 
-/* What the index has of the log, if it is whole: what is left to be read begins at *from. */
-static enum ni_atlas_state take_standing(struct ni_hang_reading *r, const struct ni_atlas *a, size_t file_no,
+/* Loads what the index has of the log, if it is complete. The part that is left to read begins at *from. */
+static enum ni_atlas_state load_standing(struct ni_hang_reading *r, const struct ni_atlas *a, size_t file_no,
                                          uint64_t *from) {
   const struct ni_atlas_known k = ni_atlas_known(a, file_no);
   struct ni_wire w = ni_wire_load(k.bytes, k.n);
@@ -325,8 +329,8 @@ static enum ni_atlas_state take_standing(struct ni_hang_reading *r, const struct
   return NI_ATLAS_STALE;
 }
 
-static void keep_standing(struct ni_hang_reading *r, struct ni_atlas *a, size_t file_no,
-                          struct ni_granules *map) {
+static void store_standing(struct ni_hang_reading *r, struct ni_atlas *a, size_t file_no,
+                           struct ni_granules *map) {
   struct ni_wire bytes = ni_hang_standing_bytes(r);
   if (bytes.bad)
     ni_wire_free(&bytes);
@@ -334,41 +338,42 @@ static void keep_standing(struct ni_hang_reading *r, struct ni_atlas *a, size_t 
     ni_atlas_learn(a, file_no, map, &bytes);
 }
 
-/* Reads what lies behind `from`. *mtime_ns: when the log was written last; 0: it cannot be read. */
-static int read_from(struct ni_hang_reading *r, struct looking *x, struct ni_scan *scan,
-                     struct ni_scan_to *to, const struct ni_scan_part *p, uint64_t from, int64_t *mtime_ns) {
+/* Reads the log from `from` on. *mtime_ns: when the log was written last; 0: it cannot be read. */
+static int read_rest_from(struct ni_hang_reading *r, struct log_looking *x, struct ni_scan *scan,
+                          struct ni_scan_to *to, const struct ni_scan_part *p, uint64_t from,
+                          int64_t *mtime_ns) {
   const struct ni_range rest = {.from = from, .to = p->at.to};
   const char *path = p->file->path;
   struct ni_scan_end end;
   struct stat st;
   to->arg = r;
-  to->take = take;
+  to->take = read_scanned_line;
   to->fault = count_fault;
   to->granules = ni_atlas_brief(x->atlas, p->file_no, from == 0);
   int e = ni_scan_file(scan, path, &rest, to, &end);
   bool fine = e == 0 && !end.error && stat(path, &st) == 0;
-  catch_up_all(r);
+  catch_up_all_members(r);
   r->m->lines += end.stats.lines;
   if (end.error)
     ni_hang_bad_file(r->m, path, strerror(-end.error));
   if (fine && to->granules)
-    keep_standing(r, x->atlas, p->file_no, to->granules);
+    store_standing(r, x->atlas, p->file_no, to->granules);
   *mtime_ns = fine ? (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec : 0;
   ni_granules_free(to->granules);
   return e;
 }
 
-static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
-                     void **result) {
-  struct looking *x = arg;
+static int read_log_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
+                         void **result) {
+  struct log_looking *x = arg;
   struct ni_hang_model *m = *result = calloc(1, sizeof *m);
   struct ni_hang_reading r = {.m = m, .process = -1, .member = -1};
   int64_t mtime_ns = p->file->mtime_ns;
   uint64_t from = 0;
   if (!m)
     return -ENOMEM;
-  bool fresh = take_standing(&r, x->atlas, p->file_no, &from) == NI_ATLAS_FRESH;
-  int e = fresh ? 0 : read_from(&r, x, scan, to, p, from, &mtime_ns);
+  bool fresh = load_standing(&r, x->atlas, p->file_no, &from) == NI_ATLAS_FRESH;
+  int e = fresh ? 0 : read_rest_from(&r, x, scan, to, p, from, &mtime_ns);
   m->files++;
   for (size_t i = 0; i < m->n_processes; i++)
     m->process[i].run = p->file->run;
@@ -380,26 +385,26 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   return e;
 }
 
-static void drop(void *all, void *part) {
+static void drop_log_part(void *all, void *part) {
   ni_hang_model_free(part);
   free(part);
 }
 
-static int merge(void *all, const struct ni_scan_part *p, void *part) {
-  int e = ni_hang_model_merge(((struct looking *)all)->m, part);
-  drop(all, part);
+static int merge_log_part(void *all, const struct ni_scan_part *p, void *part) {
+  int e = ni_hang_model_merge(((struct log_looking *)all)->m, part);
+  drop_log_part(all, part);
   return e;
 }
 
 int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files,
                       const struct ni_atlas_options *index, const char *who, struct ni_progress *progress) {
   struct ni_scan_plan plan = {0};
-  struct looking x = {.m = m};
+  struct log_looking x = {.m = m};
   struct ni_atlas_options opt = *index;
   unsigned jobs = ni_scan_jobs();
   opt.name = "hang";
   int e = ni_atlas_open(&x.atlas, who, files, &opt, false);
-  /* Whole files: whose a line is follows from the lines before it. */
+  /* Files are read as a whole: who a line belongs to follows from the lines before it. */
   if (e == 0)
     e = ni_scan_plan(&plan, files, false, jobs);
   for (size_t i = 0; e == 0 && i < files->n; i++)
@@ -409,9 +414,9 @@ int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files,
                                              .jobs = jobs,
                                              .progress = progress,
                                              .arg = &x,
-                                             .part = read_part,
-                                             .merge = merge,
-                                             .drop = drop});
+                                             .part = read_log_part,
+                                             .merge = merge_log_part,
+                                             .drop = drop_log_part});
   ni_scan_plan_free(&plan);
   ni_atlas_close(x.atlas, e == 0, NULL);
   return e;

@@ -15,8 +15,10 @@
 #include "exporter/index/atlas.h"
 #include "model.h"
 
-/* Reads the files into *m. What cannot be read is counted there. index: where it lies, or that there is none;
- * who: for messages of it. 0 or -ENOMEM. */
+/*
+ * Reads the files into *m. Files that cannot be read are counted there. index: where it lies, or that there
+ * is none. who: for messages of it. 0 or -ENOMEM.
+ */
 int ni_hang_read_logs(struct ni_hang_model *m, const struct ni_files *files,
                       const struct ni_atlas_options *index, const char *who, struct ni_progress *progress);
 

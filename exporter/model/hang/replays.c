@@ -12,12 +12,12 @@
       10000000000) /* no host launches so far ahead: it waits for its GPU once a step, or its queue is \
                            full */
 
-static bool is_untold(const struct ni_hang_op *op) {
+static bool is_unknown_replay(const struct ni_hang_op *op) {
   return op->kind == NI_KIND_COLL && op->started <= 0 && !op->given_up &&
       (op->state == NI_HANG_LAUNCHED || op->state == NI_HANG_UNSTATED);
 }
 
-int ni_hang_pass_untold(struct ni_hang_member *x) {
+int ni_hang_finish_unknown_replays(struct ni_hang_member *x) {
   uint64_t first_ns = UINT64_MAX, newest_ns = 0;
   size_t n = 0, kept = 0;
   int e = 0;
@@ -25,7 +25,7 @@ int ni_hang_pass_untold(struct ni_hang_member *x) {
     const struct ni_hang_op *op = &x->open[i];
     if (op->kind != NI_KIND_COLL)
       continue;
-    if (!is_untold(op))
+    if (!is_unknown_replay(op))
       return 0; /* kernels are shown here: what has not started waits for that one */
     n++;
     if (op->enqueue_ns < first_ns)
@@ -49,13 +49,16 @@ int ni_hang_pass_untold(struct ni_hang_member *x) {
   return e;
 }
 
-/* Numbers below this are over for their member: the next one behind what runs, or has run, by its kernel's
- * events. */
-static uint64_t shown_up_to(const struct ni_hang_member *x) {
+/*
+ * Operations of a member with numbers below this are over: it is the number after what runs, or has run, by
+ * events of its kernel.
+ */
+static uint64_t find_shown_number(const struct ni_hang_member *x) {
   uint64_t next = 0;
   for (uint32_t i = 0; i < x->n_recent; i++) {
     const struct ni_hang_op *op = &x->recent[i];
-    if (op->kind == NI_KIND_COLL && !op->replay && op->want != 0 && op->rec_sn != NI_HANG_NONE)
+    const bool has_number = op->kind == NI_KIND_COLL && op->rec_sn != NI_HANG_NONE;
+    if (has_number && !op->replay && op->want != 0)
       ni_hang_raise(&next, op->rec_sn + 1);
   }
   for (size_t i = 0; i < x->n_open; i++) {
@@ -67,18 +70,19 @@ static uint64_t shown_up_to(const struct ni_hang_member *x) {
   return next;
 }
 
-static bool is_standing(const struct ni_hang_op *op, uint64_t shown) {
+static bool is_standing_replay(const struct ni_hang_op *op, uint64_t shown) {
   return op->replay && op->rec_sn != NI_HANG_NONE && op->rec_sn >= shown;
 }
 
 const struct ni_hang_op *ni_hang_last_replay(const struct ni_hang_member *x) {
-  const uint64_t shown = shown_up_to(x);
+  const uint64_t shown = find_shown_number(x);
   const struct ni_hang_op *last = NULL;
   for (uint32_t i = 0; i < x->n_recent; i++) {
     const struct ni_hang_op *op = &x->recent[i];
     bool says_more =
         last && op->rec_sn == last->rec_sn && op->every_ns; /* a box and a log may both have it */
-    if (is_standing(op, shown) && (!last || op->rec_sn > last->rec_sn || says_more))
+    const bool is_newer = !last || op->rec_sn > last->rec_sn;
+    if (is_standing_replay(op, shown) && (is_newer || says_more))
       last = op;
   }
   return last;
@@ -86,21 +90,21 @@ const struct ni_hang_op *ni_hang_last_replay(const struct ni_hang_member *x) {
 
 /* ---- what a peer has not come to ---- */
 
-/* How far the members of one communicator have come, by function: the least of them. */
+/* How far the members of one communicator have come, by function: the member that is least far. */
 struct least {
   uint16_t func;
   uint64_t next;
   size_t members;
 };
 
-struct peers {
+struct replay_peers {
   struct ni_hang_member **x;
   size_t n;
   struct least least[NI_HANG_FUNCS];
   size_t n_least;
 };
 
-static void count(struct peers *c, uint16_t func, uint64_t next) {
+static void count_next(struct replay_peers *c, uint16_t func, uint64_t next) {
   size_t k = 0;
   while (k < c->n_least && c->least[k].func != func)
     k++;
@@ -113,30 +117,30 @@ static void count(struct peers *c, uint16_t func, uint64_t next) {
   c->least[k].members++;
 }
 
-static void count_all(struct peers *c) {
+static void count_peers(struct replay_peers *c) {
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_member *x = c->x[i];
     for (uint8_t k = 0; k < x->n_fin; k++)
-      count(c, x->fin[k].func, x->fin[k].next);
+      count_next(c, x->fin[k].func, x->fin[k].next);
   }
 }
 
-static bool is_lacked(const struct peers *c, const struct ni_hang_op *op) {
+static bool is_lacked_by_peers(const struct replay_peers *c, const struct ni_hang_op *op) {
   for (size_t k = 0; k < c->n_least; k++)
     if (c->least[k].func == op->func)
       return c->least[k].members < c->n || c->least[k].next <= op->sn;
   return false;
 }
 
-static int open_of(const struct peers *c, struct ni_hang_member *x) {
-  const uint64_t shown = shown_up_to(x);
+static int open_replays_of(const struct replay_peers *c, struct ni_hang_member *x) {
+  const uint64_t shown = find_shown_number(x);
   const size_t before = x->n_open;
   for (uint32_t i = 0; i < x->n_recent; i++) {
     struct ni_hang_op op = x->recent[i];
     bool twice = false; /* a box and a log may both have it */
     for (size_t k = before; k < x->n_open; k++)
       twice |= x->open[k].rec_sn == op.rec_sn;
-    if (twice || !is_standing(&op, shown) || !is_lacked(c, &op))
+    if (twice || !is_standing_replay(&op, shown) || !is_lacked_by_peers(c, &op))
       continue;
     op.state = NI_HANG_REPLAYED;
     if (!ni_array_room(x->open, x->n_open, x->cap_open))
@@ -165,10 +169,10 @@ int ni_hang_open_replays(struct ni_hang_model *m) {
     qsort(all, n, sizeof *all, by_comm);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
     for (end = i + 1; end < n && all[end]->who->comm == all[i]->who->comm; end++) {}
-    struct peers c = {.x = all + i, .n = end - i};
-    count_all(&c);
+    struct replay_peers c = {.x = all + i, .n = end - i};
+    count_peers(&c);
     for (size_t k = i; e == 0 && k < end; k++)
-      e = open_of(&c, all[k]);
+      e = open_replays_of(&c, all[k]);
   }
   free(all);
   return e;

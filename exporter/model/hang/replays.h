@@ -15,20 +15,19 @@
 
 #include "model.h"
 
-/* From this release on NCCL throws away at destroy what it had queued, and replays symmetric kernels. */
+/* From this release on, NCCL drops at destroy what it had queued, and replays symmetric kernels. */
 #define NI_HANG_DROPS_QUEUED 23100
 
 /*
- * Writers that did not know 2.31 took such replays for in flight for ever, and their lines do not say what
- * they are. Of one member in the order of numbers: collectives on which no channel has started, and whose
- * calls go on for longer than a host runs ahead of a GPU that stands still, have finished as replays do. 0
- * or -ENOMEM.
+ * Writers that did not know 2.31 took such replays for operations in flight for ever, and their lines do not
+ * say what they are. Removes collectives of one member, in the order of their numbers, that have finished as
+ * replays do: no channel has started on them, and their calls span more time than a host runs ahead of a GPU
+ * that stands still. 0 or -ENOMEM.
  */
-int ni_hang_pass_untold(struct ni_hang_member *x);
-/* Opens those that a peer has not come to. 0 or -ENOMEM. */
+int ni_hang_finish_unknown_replays(struct ni_hang_member *x);
+/* Opens the replays that a peer has not come to. 0 or -ENOMEM. */
 int ni_hang_open_replays(struct ni_hang_model *m);
-/* The newest collective of a member, if it is a replay of which nothing shows that it is over; NULL: it is
- * not. */
+/* The newest collective of a member, if it is a replay and nothing shows that it is over; else NULL. */
 const struct ni_hang_op *ni_hang_last_replay(const struct ni_hang_member *x);
 
 #endif

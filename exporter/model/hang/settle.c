@@ -12,11 +12,11 @@ static int settle_member(struct ni_hang_member *x, const struct ni_hang_process 
   int e = 0;
   ni_hang_keep_newest(x);
   if (p->nccl_version >= NI_HANG_DROPS_QUEUED)
-    e = ni_hang_pass_untold(x);
+    e = ni_hang_finish_unknown_replays(x);
   for (uint32_t i = 0; i < x->n_open; i++) {
     const struct ni_hang_op *op = &x->open[i];
     bool done = op->rec_sn != NI_HANG_NONE && ni_seq_set_has(&x->recorded[op->kind], op->rec_sn);
-    /* A newer look that shows everything in flight, and not this: it has finished since. */
+    /* A newer look shows everything in flight, and not this one: it has finished since. */
     done |= op->seen_ns < x->open_ns && !op->given_up;
     if (!done)
       x->open[kept++] = *op;

@@ -5,8 +5,9 @@
 #include "model.h"
 
 /*
- * When all is read, and m stays as it is: sets each one's `who`, puts the clocks of all hosts right
- * (clocks.h), and removes from `open` what has finished, and what is lost (lost.h). 0 or -ENOMEM.
+ * To be called when everything is read and m stays as it is. Sets `who` of each process and member, aligns
+ * the clocks of all hosts (clocks.h), and removes from `open` what has finished and what is lost (lost.h). 0
+ * or -ENOMEM.
  */
 int ni_hang_model_settle(struct ni_hang_model *m);
 

@@ -6,7 +6,7 @@
 #include "exporter/base/array.h"
 
 /*
- * Another number is another format. Raise FORMAT with whatever changes what is in it, or what read_logs.c
+ * Each format has its own number. Raise FORMAT with every change of what is in it, or of what read_logs.c
  * makes of a line.
  */
 enum { FORMAT = 5 };
@@ -42,7 +42,10 @@ static void wire_names(struct ni_wire *w, struct ni_hang_model *m) {
   }
 }
 
-/* Times are near those of the operation before, and mostly more is not said of one that has finished. */
+/*
+ * Times are near those of the operation before. For a finished operation there is mostly nothing more to
+ * write.
+ */
 static void wire_op(struct ni_wire *w, const struct ni_hang_model *m, struct ni_hang_op *op,
                     uint64_t *before_ns) {
   static const struct ni_hang_op finished = {
@@ -107,11 +110,13 @@ static void wire_ops(struct ni_wire *w, const struct ni_hang_model *m, struct ni
   ni_wire_count(w, &recent, 8);
   ni_wire_count(w, &open, 8);
   w->bad |= funcs > NI_HANG_FUNCS || recent > NI_HANG_RECENT;
-  if (w->load && !w->bad && open && !ni_array_exact(&x->open, &x->cap_open, open, sizeof *x->open))
+  if (w->bad)
+    return;
+  if (w->load && open && !ni_array_exact(&x->open, &x->cap_open, open, sizeof *x->open))
     w->bad = true;
-  if (w->load && !w->bad && funcs && !ni_array_exact(&x->fin, &x->cap_fin, funcs, sizeof *x->fin))
+  else if (w->load && funcs && !ni_array_exact(&x->fin, &x->cap_fin, funcs, sizeof *x->fin))
     w->bad = true;
-  if (w->load && !w->bad && recent && !ni_array_exact(&x->recent, &x->cap_recent, recent, sizeof *x->recent))
+  else if (w->load && recent && !ni_array_exact(&x->recent, &x->cap_recent, recent, sizeof *x->recent))
     w->bad = true;
   if (w->bad)
     return;

@@ -23,13 +23,13 @@ struct ni_hang_reading {
 };
 
 /*
- * Stores it, or loads it into one whose model is empty; w->bad otherwise, and the model is to be freed all
- * the same. Any thread.
+ * Stores it, or loads it into one whose model is empty. If that fails w->bad is set, and the model is to be
+ * freed all the same. Any thread.
  */
 void ni_hang_standing_wire(struct ni_wire *w, struct ni_hang_reading *r);
 /*
- * The bytes of it, if they come back as they were put; else, or without memory, bad is set. The caller's to
- * free.
+ * Its bytes, checked: bad is set if they do not come back as they were put, or without memory. The caller
+ * frees them.
  */
 struct ni_wire ni_hang_standing_bytes(struct ni_hang_reading *r);
 

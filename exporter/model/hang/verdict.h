@@ -63,7 +63,7 @@ enum ni_hang_where {
 /* One rank of a knot. */
 struct ni_hang_view {
   const struct ni_hang_member *member;
-  /* what it does there; of FINISHED and OTHER_CALL what it did instead; NULL: nothing known */
+  /* what it does there; for FINISHED and OTHER_CALL, what it did instead; NULL: nothing is known */
   const struct ni_hang_op *op;
   int32_t rank;
   enum ni_hang_where where;
@@ -81,9 +81,8 @@ struct ni_hang_knot {
   struct ni_hang_op op; /* the first one not finished by all; of P2P one that waits */
   bool has_last;
   struct ni_hang_op last; /* the last collective that everybody finished */
-  const struct ni_hang_op *usual,
-      /* of calls with unlike sizes, types or roots one of the most and one of the fewest; NULL: alike */
-      *odd;
+  /* if ranks disagree on sizes, types or roots: a call of most ranks, and one of the fewest; else NULL */
+  const struct ni_hang_op *majority, *odd;
   struct ni_hang_view *view;
   size_t n;                                         /* members known, one a rank, ascending */
   uint64_t unseen;                                  /* ranks of the communicator without any member */
@@ -93,11 +92,11 @@ struct ni_hang_knot {
   bool unsure;                                      /* numbers of the ranks could not be compared */
   /* ranks missing from it that run operations here whose kernels NCCL does not show */
   size_t blind;
-  /* nobody is inside, and who is queued had this replay before it; NULL */
+  /* the replay that was before it on those who are queued, where nobody is inside; NULL: none */
   const struct ni_hang_op *behind_replay;
   uint64_t first_ns, newest_ns; /* first and newest call */
   uint64_t waited_ns;           /* since the first one waits in it */
-  /* for how long, and until when that is known; 0: of nobody who matters */
+  /* for how long it is pending, and until when that is known; 0: not known of anybody who matters */
   uint64_t pending_ns, until_ns;
   /* from when on that is a hang, if nothing else explains it */
   uint64_t limit_ns;
@@ -108,9 +107,9 @@ struct ni_hang_knot {
   bool hangs;
   uint32_t id;      /* its place when it was found */
   int32_t leads_to; /* a knot in which a blocker waits; -1: none */
-  /* a rank has called it, and waits elsewhere before that: in a ring the others come first */
+  /* a rank has called it and waits elsewhere before that; in a ring the others come first */
   bool behind;
-  /* from its first call until a rank called what it waits in instead: then the most first */
+  /* time from its first call until a rank called what it waits in instead; the largest comes first */
   uint64_t went_on_ns;
   uint64_t weight; /* ranks inside; of a cause, or a ring, also those inside what leads to it */
   uint32_t cause;  /* roots that miss the same rank have one number */
@@ -124,8 +123,8 @@ struct ni_hang_knot {
 
 /*
  * The job stands still, and the newest operation of a communicator is a replay that all of its ranks have
- * come to: it hangs in its kernel, or the job is idle. Of several such communicators the one whose replay was
- * the last.
+ * come to. Either it hangs in its kernel, or the job is idle. If there are several such communicators, this
+ * is the one with the last replay.
  */
 struct ni_hang_quiet {
   const struct ni_hang_member *any; /* NULL: that is not so */
@@ -136,13 +135,13 @@ struct ni_hang_quiet {
 };
 
 /*
- * How the processes stand; those of an earlier run, which began and ended before others began, are counted
- * apart.
+ * What became of the processes. Those of an earlier run, which began and ended before others began, are
+ * counted separately.
  */
 struct ni_hang_fate {
   size_t processes, in[NI_HANG_LIFE_COUNT]; /* all; by enum ni_hang_life */
   size_t ranks;
-  /* or more: processes with several ranks do not say which of two communicators are one */
+  /* at least: processes with several ranks do not say which ranks of two communicators are the same */
   bool more_ranks;
   bool over;          /* there are some, and none of them runs: each is dead or has ended */
   uint64_t learnt_ns; /* what the job's longest operation and pause make of the limit; 0: nothing */
@@ -154,7 +153,7 @@ struct ni_hang_fate {
   size_t dead_boxes;  /* dead ones whose box was read */
   size_t unseen;      /* ranks that the communicator with most of them has, and of which nothing was read */
   const struct ni_hang_member *unseen_in;
-  /* processes of which no log was read: a box does not tell of kernels that NCCL does not show */
+  /* processes without a log that was read: a box does not tell of kernels that NCCL does not show */
   size_t boxes_alone;
   size_t earlier;
   uint64_t earlier_ns; /* last sign of life of those */
@@ -185,12 +184,12 @@ struct ni_hang_verdict {
   struct ni_hang_fate fate;
   bool *earlier;          /* by process number: of an earlier run */
   size_t n_communicators; /* of this run */
-  /* communicators with operations whose kernels NCCL does not show: a hang in one is not seen */
+  /* communicators with operations whose kernels NCCL does not show: hangs in those are not seen */
   size_t blind;
   struct ni_hang_quiet quiet;
 };
 
-/* m: settled. after_ns: --stuck-after. now_ns: what time it is, for ages in words; 0: they are left out. */
+/* m is settled. after_ns: --stuck-after. now_ns: the time that ages in words count from; 0: no ages. */
 int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint64_t after_ns,
                   uint64_t now_ns);
 void ni_hang_verdict_free(struct ni_hang_verdict *v);
@@ -201,16 +200,20 @@ static inline bool ni_hang_is_hang(const struct ni_hang_verdict *v) {
 
 /* Has it been quiet for long since a replay? */
 bool ni_hang_is_quiet(const struct ni_hang_verdict *v);
-/* Of a hang: is everything known that it needs, every rank read, none without data, numbers comparable? */
-bool ni_hang_complete(const struct ni_hang_verdict *v);
-/* Is one look enough? A process that waits are for is dead or has ended: it does not come back. */
+/*
+ * Is everything known that the hang needs? Every rank was read, none is without data, numbers are comparable.
+ */
+bool ni_hang_is_complete(const struct ni_hang_verdict *v);
+/*
+ * Is one look enough? It is if somebody waits for a process that is dead or has ended: it does not come back.
+ */
 bool ni_hang_is_final(const struct ni_hang_verdict *v);
-/* It is certain if it is complete, and final or seen in two looks: sets the answer. */
+/* Sets the answer: certain if it is complete, and final or seen in two looks. */
 void ni_hang_make_certain(struct ni_hang_verdict *v);
 /* The knot that is told first; NULL: nobody waits. */
 const struct ni_hang_knot *ni_hang_first(const struct ni_hang_verdict *v);
 /* Do both say that the same operation hangs for the same ranks? */
-bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
+bool ni_hang_verdicts_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b);
 
 /* Until when this rank is known to be where it is. */
 uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_hang_view *w);

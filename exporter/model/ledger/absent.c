@@ -17,7 +17,8 @@ void ni_absent_begin(struct ni_absent *a, struct ni_ledger_member *const *member
   a->processes = count_processes(a, member, n);
 }
 
-void ni_absent_take(struct ni_absent *a, struct ni_ledger_member *const *member, size_t n, uint64_t missing) {
+void ni_absent_add_comm(struct ni_absent *a, struct ni_ledger_member *const *member, size_t n,
+                        uint64_t missing) {
   int32_t n_ranks = member[0]->who->n_ranks;
   size_t i = 0;
   bool covers = count_processes(a, member, n) == a->processes;

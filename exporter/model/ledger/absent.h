@@ -8,7 +8,7 @@
  * sizes the most counts, which is a number that is at least true.
  *
  * Usage, with the members of one run in their order: ni_absent_begin(), for each communicator
- * ni_absent_take(), ni_absent_count(). Memory: none beyond it. Threads: one.
+ * ni_absent_add_comm(), ni_absent_count(). Memory: none beyond it. Threads: one.
  */
 #ifndef NI_LEDGER_ABSENT_H
 #define NI_LEDGER_ABSENT_H
@@ -32,7 +32,8 @@ struct ni_absent {
 /* member: those of one run, from its first to its last. Their processes' stamp is this room's. */
 void ni_absent_begin(struct ni_absent *a, struct ni_ledger_member *const *member, size_t n);
 /* A communicator and its n members, of which so many ranks have no log. */
-void ni_absent_take(struct ni_absent *a, struct ni_ledger_member *const *member, size_t n, uint64_t missing);
+void ni_absent_add_comm(struct ni_absent *a, struct ni_ledger_member *const *member, size_t n,
+                        uint64_t missing);
 uint64_t ni_absent_count(const struct ni_absent *a);
 
 #endif

@@ -11,10 +11,10 @@
 #include "format/names.h"
 
 /*
- * Functions in which every rank needs something from every other, so that none ends before the last has
+ * In these functions every rank needs something from every other rank, so none ends before the last one has
  * begun.
  */
-static bool meets(enum ni_func func) {
+static bool is_meeting_point(enum ni_func func) {
   return func == NI_FUNC_ALLREDUCE || func == NI_FUNC_ALLGATHER || func == NI_FUNC_REDUCESCATTER;
 }
 
@@ -47,12 +47,12 @@ int ni_anchors_add(struct ni_anchors *a, const struct ni_anchor *x) {
   return 0;
 }
 
-int ni_anchors_take(struct ni_anchors *a, const struct ni_line *l) {
+int ni_anchors_add_line(struct ni_anchors *a, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   const enum ni_func func = ni_func_from_name(o->func);
   const bool kernel = o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU;
   const int64_t start = ni_start_ns(l), exec = (int64_t)ni_exec_ns(o);
-  const bool tells = kernel && meets(func) && o->msg_bytes > 0 && ni_time_of_a_job(start) &&
+  const bool tells = kernel && is_meeting_point(func) && o->msg_bytes > 0 && ni_time_of_a_job(start) &&
       ni_implausible(o) == NI_PLAUSIBLE;
   /*
    * Of several calls that one kernel did all have its time: the numbers tell them apart, and the times are

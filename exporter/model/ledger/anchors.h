@@ -45,7 +45,7 @@ static inline bool ni_anchors_want(const struct ni_anchors *a, uint64_t sn, uint
   return ni_anchor_pick(sn, bytes) <= UINT64_MAX >> a->halved;
 }
 /* A record of a collective that is wanted: takes it if it tells clocks. 0 or -ENOMEM. */
-int ni_anchors_take(struct ni_anchors *a, const struct ni_line *l);
+int ni_anchors_add_line(struct ni_anchors *a, const struct ni_line *l);
 /*
  * The same where the times are at hand. What is kept twice of one operation, by function and number: the
  * earlier counts.

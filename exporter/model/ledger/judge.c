@@ -11,7 +11,10 @@
 #include "exporter/base/text/safe_text.h"
 #include "absent.h"
 
-/* A communicator is its hash and its size: a hash that comes back with another size is another one. */
+/*
+ * A communicator is identified by its hash and its size. A hash that comes back with another size is another
+ * communicator.
+ */
 static int by_comm(const void *a, const void *b) {
   const struct ni_ledger_member *x = *(struct ni_ledger_member *const *)a,
                                 *y = *(struct ni_ledger_member *const *)b;
@@ -29,14 +32,14 @@ size_t ni_ledger_group_end(const struct ni_ledger *c, size_t from) {
 }
 
 /* One rank of one communicator on one host and pid. */
-static bool same_rank(const struct ni_ledger_member *x, const struct ni_ledger_member *y) {
+static bool is_same_rank(const struct ni_ledger_member *x, const struct ni_ledger_member *y) {
   return x->ours == y->ours && x->who->comm == y->who->comm && x->who->rank == y->who->rank &&
       x->process->who->pid == y->process->who->pid &&
       strcmp(x->process->who->host, y->process->who->host) == 0;
 }
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
+static uint64_t difference_of(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
 /* A problem of x, a rank of a communicator of c: format is printf text of what is behind its name. */
 #define SAY_CODE(code, count, x, format, ...) \
@@ -45,37 +48,44 @@ static uint64_t apart(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
                     ##__VA_ARGS__)
 #define SAY(code, ...) SAY_CODE(NI_PROBLEM_##code, __VA_ARGS__)
 
-/* Its last lines are of recover, or may be: what ended before the process has its own. */
-static bool recovered(const struct ni_ledger_member *x) { return x->killed || x->process->killed; }
+/*
+ * Were its last lines written by recover, or may they have been? What ended before the process has last lines
+ * of its own.
+ */
+static bool is_recovered(const struct ni_ledger_member *x) { return x->killed || x->process->killed; }
 
 static void judge_events(struct ni_ledger *c, struct ni_ledger_member *x) {
   for (int k = 0; k < NI_EVENT_COUNT; k++) {
     const struct ni_event_stats *s = &x->events.kind[k];
     if (s->dropped)
       SAY(EVENTS_LOST, s->dropped, x, ": %s", ni_event_names[k]);
-    if (!x->final || recovered(x))
+    if (!x->final || is_recovered(x))
       continue; /* recover knows nothing of events */
     uint64_t sum = s->written + s->dropped + s->in_flight;
     if (sum != s->started)
-      SAY(SUM, apart(sum, s->started), x,
+      SAY(SUM, difference_of(sum, s->started), x,
           ": %" PRIu64 " %s started, %" PRIu64 " written + dropped + in flight", s->started,
           ni_event_names[k], sum);
     /* Files that went by rotation took event lines along; how many is not counted. */
     if (s->written != x->events_there[k] && !(x->process->files_gone && x->events_there[k] < s->written))
-      SAY(EVENTS, apart(s->written, x->events_there[k]), x,
+      SAY(EVENTS, difference_of(s->written, x->events_there[k]), x,
           ": %" PRIu64 " %s written, %" PRIu64 " in the files", s->written, ni_event_names[k],
           x->events_there[k]);
   }
   /* Lines, of which one can hold many steps. */
-  if (x->final && !recovered(x) && x->proxy_lines != x->proxy_flushed &&
-      !(x->process->files_gone && x->proxy_lines < x->proxy_flushed))
-    SAY(STATED, apart(x->proxy_lines, x->proxy_flushed), x,
+  const bool went_with_files = x->process->files_gone && x->proxy_lines < x->proxy_flushed;
+  const bool is_own_end = x->final && !is_recovered(x);
+  if (is_own_end && x->proxy_lines != x->proxy_flushed && !went_with_files)
+    SAY(STATED, difference_of(x->proxy_lines, x->proxy_flushed), x,
         ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " in the files", x->proxy_flushed,
         ni_plural(x->proxy_flushed, "proxy record", "proxy records"), x->proxy_lines);
 }
 
-/* The process's own last line has what befell whole files, of whichever communicator their records were. */
-static bool is_process(const struct ni_ledger_member *x) {
+/*
+ * The last line of the process counts what was lost with whole files, whatever communicators the records
+ * belonged to.
+ */
+static bool is_process_account(const struct ni_ledger_member *x) {
   return x->who->hash == 0 && !x->kind[0].started && !x->kind[1].started;
 }
 
@@ -94,13 +104,13 @@ static void judge_process(struct ni_ledger *c, struct ni_ledger_member *x) {
                       "%s pid %" PRId64 ": in files that somebody deleted", p->who->host, p->who->pid);
 }
 
-/* The number of records that expired is on the last line only. */
+/* Only the last line has the number of expired records. */
 static bool may_have_expired(const struct ni_ledger_member *x) {
   return x->process->limits && !x->process->ended;
 }
 
-/* How many of its records went with whole files. */
-static uint64_t records_gone(struct ni_ledger_member *x, const struct ni_ledger_kind *k) {
+/* How many of its records were lost with whole files. */
+static uint64_t count_records_gone(struct ni_ledger_member *x, const struct ni_ledger_kind *k) {
   uint64_t n = x->final && k->written > k->records ? k->written - k->records : 0;
   if (n > x->process->gone)
     n = x->process->gone;
@@ -108,8 +118,8 @@ static uint64_t records_gone(struct ni_ledger_member *x, const struct ni_ledger_
   return n;
 }
 
-/* Lines that tell of losses may have gone, too. */
-static bool told(const struct ni_ledger_member *x, uint64_t lines, uint64_t stated) {
+/* Do the lines match what was stated? Lines that tell of losses may be lost as well. */
+static bool is_accounted_for(const struct ni_ledger_member *x, uint64_t lines, uint64_t stated) {
   return lines == stated || (x->process->files_gone && lines < stated);
 }
 
@@ -157,7 +167,7 @@ static void count_causes(struct ni_ledger *c, const struct ni_ledger_kind *k) {
                                          : &c->dropped_by.other) += k->cause[i].count;
 }
 
-static void judge_ours(struct ni_ledger *c, struct ni_ledger_member *x, int which) {
+static void judge_own_records(struct ni_ledger *c, struct ni_ledger_member *x, int which) {
   struct ni_ledger_kind *k = &x->kind[which];
   const char *what = which == NI_KIND_P2P ? "P2P" : "collectives";
   count_causes(c, k);
@@ -173,34 +183,34 @@ static void judge_ours(struct ni_ledger *c, struct ni_ledger_member *x, int whic
   if (late)
     SAY(LATE, late, x, ": %s", what);
 
-  uint64_t gone = records_gone(x, k);
+  uint64_t gone = count_records_gone(x, k);
   if (x->final) {
     uint64_t sum = k->written + k->filtered + k->dropped + k->incomplete + k->in_flight;
     if (sum != k->started)
-      SAY(SUM, apart(sum, k->started), x,
+      SAY(SUM, difference_of(sum, k->started), x,
           ": %" PRIu64 " %s started, %" PRIu64 " written + %" PRIu64 " filtered + %" PRIu64
           " dropped + %" PRIu64 " incomplete + %" PRIu64 " in flight",
           k->started, what, k->written, k->filtered, k->dropped, k->incomplete, k->in_flight);
     if (k->written != k->records + gone)
-      SAY(WRITTEN, apart(k->written, k->records), x, ": %" PRIu64 " %s written, %" PRIu64 " in the files",
-          k->written, what, k->records);
-    else if (!told(x, k->flushed, k->written))
-      SAY(STATED, apart(k->flushed, k->written), x,
+      SAY(WRITTEN, difference_of(k->written, k->records), x,
+          ": %" PRIu64 " %s written, %" PRIu64 " in the files", k->written, what, k->records);
+    else if (!is_accounted_for(x, k->flushed, k->written))
+      SAY(STATED, difference_of(k->flushed, k->written), x,
           ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " stated as written", k->flushed, what,
           k->written);
-    if (!told(x, k->gap_lines, k->dropped))
-      SAY(STATED, apart(k->gap_lines, k->dropped), x, ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64,
-          k->dropped, what, k->gap_lines);
+    if (!is_accounted_for(x, k->gap_lines, k->dropped))
+      SAY(STATED, difference_of(k->gap_lines, k->dropped), x,
+          ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, k->dropped, what, k->gap_lines);
     uint64_t to_roll = k->written + k->sampled;
     /* Since its last roll-ups, or in a block of them that was not written: the records are there. */
     enum ni_problem_code code =
         x->process->killed && k->rolled < to_roll ? NI_PROBLEM_ROLLUP_CUT : NI_PROBLEM_ROLLUP;
     if (x->process->rollups && k->rolled != to_roll)
-      SAY_CODE(code, apart(k->rolled, to_roll), x,
+      SAY_CODE(code, difference_of(k->rolled, to_roll), x,
                ": roll-ups count %" PRIu64 " %s, %" PRIu64 " written + %" PRIu64 " sampled", k->rolled, what,
                k->written, k->sampled);
-    if (!told(x, k->incomplete_lines, k->incomplete))
-      SAY(STATED, apart(k->incomplete_lines, k->incomplete), x,
+    if (!is_accounted_for(x, k->incomplete_lines, k->incomplete))
+      SAY(STATED, difference_of(k->incomplete_lines, k->incomplete), x,
           ": %" PRIu64 " %s incomplete, lines about them: %" PRIu64, k->incomplete, what,
           k->incomplete_lines);
   }
@@ -242,7 +252,7 @@ static void judge_nvidia(struct ni_ledger *c, struct ni_ledger_member *x) {
 }
 
 /*
- * Ranks without a log are missing in every communicator, too: they are counted once. job_lacks: the run's job
+ * A rank without a log is missing in every communicator, and is counted once. job_lacks: the job of the run
  * misses some.
  */
 static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headless, bool *job_lacks,
@@ -282,7 +292,7 @@ static void judge_group(struct ni_ledger *c, size_t from, size_t to, bool headle
                       "%s: %" PRIu64 " of %d ranks %s no log, rank %" PRId64 " is the first", whose, missing,
                       first->who->n_ranks, ni_plural(missing, "has", "have"), missing_first);
   if (first->who->hash && counts)
-    ni_absent_take(absent, c->member + from, to - from, missing);
+    ni_absent_add_comm(absent, c->member + from, to - from, missing);
   if (all_final && least != most && to - from > 1)
     ni_ledger_problem(c, NI_PROBLEM_UNEVEN, 1, "%s: %" PRIu64 " to %" PRIu64, whose, least, most);
 }
@@ -302,14 +312,14 @@ struct unended {
   char *dir; /* the folder that holds the logs of all of them */
 };
 
-/* dir becomes the folder that holds it and the file at path. */
-static int widen(char **dir, const char *path) {
+/* Widens dir to the folder that holds it and the file at path. */
+static int widen_dir(char **dir, const char *path) {
   const char *slash = strrchr(path, '/');
   size_t n = slash ? (size_t)(slash - path) : 1, same = 0;
   if (!slash)
     path = ".";
   if (!*dir)
-    return (*dir = strndup(n ? path : "/", n ? n : 1)) ? 0 : -ENOMEM;
+    return (*dir = n ? strndup(path, n) : strdup("/")) ? 0 : -ENOMEM;
   while (same < n && (*dir)[same] == path[same])
     same++;
   while (same && ((*dir)[same] && (*dir)[same] != '/'))
@@ -323,8 +333,8 @@ static int widen(char **dir, const char *path) {
 }
 
 /*
- * Counts a process that has a process line and no last line; any other is passed over. path: a file of it. 0
- * or -ENOMEM.
+ * Counts a process that has a process line and no last line; passes over all others. path: one of its files.
+ * 0 or -ENOMEM.
  */
 static int add_unended(struct unended *u, bool has_line, bool has_end, const char *host, const char *path) {
   if (!has_line || has_end)
@@ -337,11 +347,11 @@ static int add_unended(struct unended *u, bool has_line, bool has_end, const cha
   else if (i == u->n_hosts)
     u->host[u->n_hosts++] = host;
   u->n++;
-  return widen(&u->dir, path);
+  return widen_dir(&u->dir, path);
 }
 
-/* What to do, as a sentence without a full stop. n is not 0. */
-static void unended_text(const struct unended *u, char *out, size_t size) {
+/* Writes what to do, as a sentence without a full stop. n is not 0. */
+static void write_unended_advice(const struct unended *u, char *out, size_t size) {
   FILE *f = fmemopen(out, size, "w");
   if (!f)
     return;
@@ -359,19 +369,19 @@ static int judge_ends(struct ni_ledger *c) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < c->n_members; i++) {
     const struct ni_ledger_process *p = c->member[i]->process;
-    if (is_process(c->member[i]))
+    if (is_process_account(c->member[i]))
       e = add_unended(&u, p->has_line, p->ended, p->who->host, p->file->path);
   }
   if (e == 0 && u.n) {
-    unended_text(&u, text, sizeof text);
+    write_unended_advice(&u, text, sizeof text);
     ni_ledger_problem(c, NI_PROBLEM_NO_END, u.n, "%s", text);
   }
   free(u.dir);
   return e;
 }
 
-/* Places get the numbers of their lines, which are final now. */
-static int settle(struct ni_where *p) {
+/* Gives places the numbers of their lines, which are final now. */
+static int settle_place(struct ni_where *p) {
   char *text;
   if (!p->text || !p->line)
     return 0;
@@ -385,10 +395,10 @@ static int settle(struct ni_where *p) {
 static int settle_places(struct ni_ledger *c) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < c->n_samples; i++)
-    e = settle(&c->sample[i]);
+    e = settle_place(&c->sample[i]);
   for (int i = 0; i < NI_PROBLEM_COUNT; i++)
     for (uint64_t k = 0; e == 0 && k < c->problem[i].places && k < NI_LEDGER_WHERES; k++)
-      e = settle(&c->problem[i].where[k]);
+      e = settle_place(&c->problem[i].where[k]);
   return e;
 }
 
@@ -410,12 +420,12 @@ void ni_ledger_runs(struct ni_ledger *c, const struct ni_runs *runs, const struc
       first = files->file[i].run;
     several |= files->file[i].run && files->file[i].run != first;
   }
-  several |= ni_runs_doubtful(runs);
+  several |= ni_runs_are_doubtful(runs);
   for (size_t i = 0; several && i < runs->n; i++)
     ni_ledger_problem(c, NI_PROBLEM_RUNS, 1, "%s", ni_run_text(runs, i, text));
 }
 
-static size_t run_end(const struct ni_ledger *c, size_t from) {
+static size_t find_run_end(const struct ni_ledger *c, size_t from) {
   uint32_t run = c->member[from]->process->file->run;
   size_t end = from + 1;
   while (end < c->n_members && c->member[end]->process->file->run == run)
@@ -427,7 +437,7 @@ static void judge_groups(struct ni_ledger *c, bool headless) {
   struct ni_absent absent = {0};
   for (size_t i = 0, end, run; i < c->n_members; i = run) {
     bool lacks = false;
-    run = run_end(c, i);
+    run = find_run_end(c, i);
     ni_absent_begin(&absent, c->member + i, run - i);
     for (; i < run; i = end)
       judge_group(c, i, end = ni_ledger_group_end(c, i), headless, &lacks, &absent);
@@ -454,7 +464,7 @@ int ni_ledger_judge(struct ni_ledger *c) {
        * NVIDIA's logs do not say when a process began: files of another name are other processes, copies
        * among them.
        */
-      if (i + 1 < n && same_rank(x, c->member[i + 1]))
+      if (i + 1 < n && is_same_rank(x, c->member[i + 1]))
         e = ni_ledger_merge_funcs(c->member[i + 1], x);
       judge_nvidia(c, x);
       continue;
@@ -462,13 +472,13 @@ int ni_ledger_judge(struct ni_ledger *c) {
     if (!x->process->control_lines)
       SAY(NO_ACCOUNTING, 1, x, "");
     /* What a communicator that is over said last may have gone with a file. */
-    else if (!x->final && !x->process->files_gone && !is_process(x))
+    else if (!x->final && !x->process->files_gone && !is_process_account(x))
       SAY(NO_FINAL, 1, x, "");
-    if (is_process(x))
+    if (is_process_account(x))
       judge_process(c, x); /* sorted before all others */
     else
       for (int k = 0; k < NI_KIND_COUNT; k++)
-        judge_ours(c, x, k);
+        judge_own_records(c, x, k);
     judge_events(c, x);
   }
   judge_groups(c, headless);

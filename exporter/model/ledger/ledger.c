@@ -68,7 +68,7 @@ void ni_ledger_problem(struct ni_ledger *c, enum ni_problem_code code, uint64_t 
 }
 
 /* "PATH:" and what is behind the number. */
-static struct ni_where place_at(const struct ni_ledger *c, uint64_t line_no, const char *what, va_list ap) {
+static struct ni_where make_place(const struct ni_ledger *c, uint64_t line_no, const char *what, va_list ap) {
   struct ni_where place = {.line = line_no, .at = strlen(c->file->path) + 1};
   char *more = NULL;
   if (vasprintf(&more, what, ap) < 0)
@@ -85,7 +85,7 @@ void ni_ledger_problem_at(struct ni_ledger *c, enum ni_problem_code code, uint64
   va_list ap;
   va_start(ap, what);
   if (c->problem[code].places < NI_LEDGER_WHERES)
-    place = place_at(c, line_no, what, ap);
+    place = make_place(c, line_no, what, ap);
   va_end(ap);
   add_place(&c->problem[code], count, place);
 }
@@ -116,7 +116,7 @@ int ni_ledger_sample(struct ni_ledger *c, uint64_t line_no, const char *what, ..
     return 0;
   va_list ap;
   va_start(ap, what);
-  c->sample[c->n_samples] = place_at(c, line_no, what, ap);
+  c->sample[c->n_samples] = make_place(c, line_no, what, ap);
   va_end(ap);
   if (!c->sample[c->n_samples].text)
     return -ENOMEM;
@@ -222,8 +222,8 @@ void ni_ledger_free(struct ni_ledger *c) {
   *c = (struct ni_ledger){0};
 }
 
-/* The one of this file; a new one of that host. */
-static struct ni_ledger_series *of_file(struct ni_ledger *c, const char *path, const char *host) {
+/* The series of this file, or a new one of that host. */
+static struct ni_ledger_series *find_or_add_series(struct ni_ledger *c, const char *path, const char *host) {
   struct ni_ledger_series *s = c->n_series ? &c->series[c->n_series - 1] : NULL;
   if (s && s->path == path)
     return s;
@@ -237,8 +237,8 @@ static struct ni_ledger_series *of_file(struct ni_ledger *c, const char *path, c
   return s;
 }
 
-int ni_ledger_take_series(struct ni_ledger *c, const struct ni_line *l) {
-  struct ni_ledger_series *s = of_file(c, c->file->path, l->meta.hostname);
+int ni_ledger_add_series(struct ni_ledger *c, const struct ni_line *l) {
+  struct ni_ledger_series *s = find_or_add_series(c, c->file->path, l->meta.hostname);
   if (!s)
     return -ENOMEM;
   c->control_lines++;
@@ -266,7 +266,7 @@ int ni_ledger_take_series(struct ni_ledger *c, const struct ni_line *l) {
 int ni_ledger_merge_series(struct ni_ledger *all, struct ni_ledger *part) {
   for (size_t i = 0; i < part->n_series; i++) {
     const struct ni_ledger_series *b = &part->series[i];
-    struct ni_ledger_series *a = of_file(all, b->path, b->host);
+    struct ni_ledger_series *a = find_or_add_series(all, b->path, b->host);
     if (!a)
       return -ENOMEM;
     ni_add_counts(a->added, b->added);

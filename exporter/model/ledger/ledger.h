@@ -305,7 +305,7 @@ const char *ni_ledger_clock_wrong(const struct ni_ledger_clock *a, const struct 
 
 /* Time series of counters; files before their parts. */
 /* A line of a time series. 0 or -ENOMEM. */
-int ni_ledger_take_series(struct ni_ledger *c, const struct ni_line *l);
+int ni_ledger_add_series(struct ni_ledger *c, const struct ni_line *l);
 /* Parts of one file become one. 0 or -ENOMEM. */
 int ni_ledger_merge_series(struct ni_ledger *all, struct ni_ledger *part);
 /* Samples that were not taken, or that a file has lost, become notes. */

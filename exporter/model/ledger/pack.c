@@ -39,7 +39,8 @@ static void wire_where(struct ni_wire *w, const char *path, struct ni_where *x) 
     x->text = rest;
   else
     free(rest);
-  w->bad |= x->line && (!x->text || !here || strlen(x->text) < x->at);
+  const bool is_whole = x->text && here && strlen(x->text) >= x->at;
+  w->bad |= x->line && !is_whole;
 }
 
 static void wire_wheres(struct ni_wire *w, struct ni_ledger *c) {

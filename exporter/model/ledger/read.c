@@ -72,7 +72,10 @@ static int merge_process(struct ni_ledger *c, struct ni_ledger *part, size_t n, 
   return 0;
 }
 
-/* Numbers that the newest line states replace the older ones; what lines say of themselves adds up. */
+/*
+ * Numbers that the newest line states replace the older ones. Numbers that lines state of themselves are
+ * added up.
+ */
 static int merge_kind(const struct ni_tally *names, struct ni_ledger *c, struct ni_ledger_kind *a,
                       struct ni_ledger_kind *b, bool newest) {
   int e = ni_seq_set_merge(&a->rec_sn, &b->rec_sn);
@@ -143,7 +146,7 @@ static int merge_counts(struct ni_ledger *a, struct ni_ledger *b) {
   return e == 0 ? merge_tally(&a->unknown_kinds, &b->unknown_kinds) : e;
 }
 
-/* Adds part, which is empty then. part comes right behind what was merged before. 0 or -ENOMEM. */
+/* Adds part, which is empty afterwards. It comes right after what was merged before. 0 or -ENOMEM. */
 static int merge_part(struct ni_ledger *all, struct ni_ledger *part) {
   uint64_t base = part->first ? 0 : all->file_lines;
   all->file = part->file;

@@ -28,7 +28,7 @@ static int find_process(struct ni_ledger *c, const struct ni_line *l) {
   return 0;
 }
 
-/* A hash that comes back after destroy and init is another member: a comm line tells. */
+/* If a hash comes back after destroy and init it is another member: a comm line tells. */
 static int find_member(struct ni_ledger *c, const struct ni_line *l) {
   if (c->now_member >= 0 && l->kind != NI_LINE_COMM && ni_who_is(&c->who.member[c->now_member], &l->ident))
     return 0;
@@ -74,8 +74,8 @@ static int count_func(struct ni_ledger *c, const struct ni_line *l) {
   return e;
 }
 
-static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x,
-                          uint64_t line_no) {
+static int count_operation(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x,
+                           uint64_t line_no) {
   struct ni_ledger_kind *k = &x->kind[l->is_p2p];
   enum ni_implausible wrong = ni_implausible(&l->op);
   k->records++;
@@ -91,11 +91,11 @@ static int take_operation(struct ni_ledger *c, const struct ni_line *l, struct n
     e = count_nvidia(c, l, x);
   const bool may_span = !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1;
   if (e == 0 && may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes))
-    e = ni_anchors_take(&x->anchors, l);
+    e = ni_anchors_add_line(&x->anchors, l);
   return e;
 }
 
-static int take_by(struct ni_tally *t, const struct ni_by *by) {
+static int count_causes_by(struct ni_tally *t, const struct ni_by *by) {
   uint64_t listed = 0;
   for (uint32_t i = 0; i < by->n; i++) {
     listed += by->item[i].count;
@@ -106,7 +106,10 @@ static int take_by(struct ni_tally *t, const struct ni_by *by) {
   return 0;
 }
 
-/* Causes of what a rank lost that has no final line yet: the newest replace those of the line before. */
+/*
+ * Keeps the causes of what a rank lost that has no final line yet: the newest replace those of the line
+ * before.
+ */
 static int keep_causes(struct ni_ledger *c, struct ni_ledger_kind *k, const struct ni_by *by) {
   free(k->cause);
   k->cause = NULL;
@@ -124,7 +127,7 @@ static int keep_causes(struct ni_ledger *c, struct ni_ledger_kind *k, const stru
 }
 
 /* The kind of event that a line is, or -1. */
-static int event_of(const struct ni_line *l) {
+static int event_kind_of(const struct ni_line *l) {
   switch (l->kind) {
     case NI_LINE_API:
       return l->event.api[0] == 'g' ? NI_EVENT_GROUP_API
@@ -153,7 +156,7 @@ static int event_of(const struct ni_line *l) {
   }
 }
 
-static void take_events(struct ni_ledger *c, struct ni_ledger_member *x, int kind, uint64_t n) {
+static void count_events(struct ni_ledger *c, struct ni_ledger_member *x, int kind, uint64_t n) {
   c->events[kind] += n;
   x->events_there[kind] += n;
 }
@@ -162,7 +165,7 @@ bool ni_ledger_newest(const struct ni_ledger_member *x, bool final, uint64_t sta
   return final == x->final ? started >= x->stats_started : final;
 }
 
-static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x) {
+static int read_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x) {
   const struct ni_stats_line *s = &l->stats;
   if (!s->has_accounting) {
     for (int k = 0; k < NI_KIND_COUNT; k++)
@@ -195,8 +198,9 @@ static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_le
       return -ENOMEM;
     if (!s->final)
       continue;
-    if (take_by(&c->dropped_by, &n->dropped_by) < 0 || take_by(&c->filtered_by, &n->filtered_by) < 0 ||
-        take_by(&c->fallback_by, &n->timing_fallback_by) < 0)
+    if (count_causes_by(&c->dropped_by, &n->dropped_by) < 0 ||
+        count_causes_by(&c->filtered_by, &n->filtered_by) < 0 ||
+        count_causes_by(&c->fallback_by, &n->timing_fallback_by) < 0)
       return -ENOMEM;
   }
   if (newest)
@@ -209,11 +213,11 @@ static int take_stats(struct ni_ledger *c, const struct ni_line *l, struct ni_le
   if (s->refused_communicators)
     ni_ledger_problem(c, NI_PROBLEM_REFUSED, s->refused_communicators,
                       "%s: raise NCCL_INSPECTOR_POOL_MAX_BYTES, or give the job more memory", c->file->path);
-  return s->final ? take_by(&c->strays, &s->strays) : 0;
+  return s->final ? count_causes_by(&c->strays, &s->strays) : 0;
 }
 
-/* A clock that cannot be right makes every time in the file wrong. */
-static void take_clock(struct ni_ledger *c, const struct ni_clock_line *k, uint64_t line_no) {
+/* If the clock cannot be right, every time in the file is wrong. */
+static void read_clock(struct ni_ledger *c, const struct ni_clock_line *k, uint64_t line_no) {
   struct ni_ledger_process *p = c->process[c->now_process];
   const struct ni_ledger_clock now = {k->ticks, k->monotonic_ns, line_no, k->ns_per_tick};
   const char *wrong = NULL;
@@ -231,36 +235,37 @@ static void take_clock(struct ni_ledger *c, const struct ni_clock_line *k, uint6
   p->clock = now;
 }
 
-static struct ni_ledger_kind *kind_of(struct ni_ledger_member *x, const char *name) {
+static struct ni_ledger_kind *find_kind(struct ni_ledger_member *x, const char *name) {
   return &x->kind[ni_kind_from_name(name)];
 }
 
 /* A line about a communicator, or about the process's own account. */
-static int take_about(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x, int event) {
+static int read_account_line(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x,
+                             int event) {
   if (event >= 0)
-    take_events(c, x, event, 1);
+    count_events(c, x, event, 1);
   switch (l->kind) {
     case NI_LINE_PROXY:
-      take_events(c, x, NI_EVENT_STEPS, l->proxy.steps.n + l->proxy.steps.more);
+      count_events(c, x, NI_EVENT_STEPS, l->proxy.steps.n + l->proxy.steps.more);
       x->proxy_lines++;
       return 0;
     case NI_LINE_DUMP_STATS:
-      return take_stats(c, l, x);
+      return read_stats(c, l, x);
     case NI_LINE_ROLLUP:
-      ni_add_capped(&kind_of(x, l->rollup.kind)->rolled, l->rollup.count);
+      ni_add_capped(&find_kind(x, l->rollup.kind)->rolled, l->rollup.count);
       x->process->rollups = true;
       return 0;
     case NI_LINE_COMM_END:
       x->killed = strcmp(l->comm_end.why, "killed") == 0;
       return 0;
     case NI_LINE_GAP:
-      kind_of(x, l->gap.kind)->gap_lines += l->gap.count;
+      find_kind(x, l->gap.kind)->gap_lines += l->gap.count;
       return 0;
     case NI_LINE_INCOMPLETE:
-      kind_of(x, l->unfinished.kind)->incomplete_lines++;
+      find_kind(x, l->unfinished.kind)->incomplete_lines++;
       return 0;
     case NI_LINE_LATE:
-      kind_of(x, l->late.kind)->late_lines++;
+      find_kind(x, l->late.kind)->late_lines++;
       return 0;
     default:
       return 0;
@@ -275,13 +280,13 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
   if (!l->has_header && l->kind != NI_LINE_OP)
     return 0;
   if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS)
-    return ni_ledger_take_series(c, l);
+    return ni_ledger_add_series(c, l);
   int e = find_process(c, l);
   if (e < 0)
     return e;
   /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash.
    * The process line opens the account that its last line closes. */
-  int event = event_of(l);
+  int event = event_kind_of(l);
   bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS ||
       l->kind == NI_LINE_PROCESS || l->kind == NI_LINE_PROXY || event >= 0;
   if (about_comm && find_member(c, l) < 0)
@@ -289,7 +294,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_ledger_member *x = about_comm ? c->member[c->now_member] : NULL;
   struct ni_ledger_process *p = c->process[c->now_process];
   if (l->kind == NI_LINE_OP)
-    return take_operation(c, l, x, line_no);
+    return count_operation(c, l, x, line_no);
   c->control_lines++;
   c->unfinished += l->kind == NI_LINE_STUCK || l->kind == NI_LINE_IN_FLIGHT;
   p->control_lines = true;
@@ -307,7 +312,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
       c->proxy_lines++;
       break;
     case NI_LINE_CLOCK:
-      take_clock(c, &l->clock, line_no);
+      read_clock(c, &l->clock, line_no);
       break;
     case NI_LINE_NOTE:
       c->notes++;
@@ -322,7 +327,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
     default:
       break;
   }
-  return about_comm ? take_about(c, l, x, event) : 0;
+  return about_comm ? read_account_line(c, l, x, event) : 0;
 }
 
 int ni_ledger_fault(void *arg, const struct ni_fault *f) {

@@ -15,7 +15,7 @@
 
 /* In front of the arrays. Where the meaning of an item changes and its size does not, the version does. */
 enum { VERSION = 3 };
-struct head {
+struct checkpoint_head {
   char magic[8];
   uint32_t version, crc; /* crc: of all bytes of the file, with crc 0 */
   uint64_t n[NI_LIVE_TABLES], size[NI_LIVE_TABLES];
@@ -47,7 +47,7 @@ static const struct rule {
                             RULE(LIVES, TEXT, life, gpu_pci) NAMED(FILES, file, )
                                 RULE(FILES, TEXT, file, path) RULE(FILES, TRUTH, file, ended)};
 
-static bool holds(const struct rule *r, const char *field, const uint64_t *n) {
+static bool rule_holds(const struct rule *r, const char *field, const uint64_t *n) {
   uint32_t number;
   if (r->what == TEXT)
     return memchr(field, 0, r->size) != NULL;
@@ -58,7 +58,7 @@ static bool holds(const struct rule *r, const char *field, const uint64_t *n) {
 }
 
 int ni_live_save(const struct ni_live *l, int dir, const char *name, uint64_t mono_ns) {
-  struct head h = {"NISTATE", VERSION, 0, {0}, {0}, l->totals, l->left_out, l->began_ns, mono_ns};
+  struct checkpoint_head h = {"NISTATE", VERSION, 0, {0}, {0}, l->totals, l->left_out, l->began_ns, mono_ns};
   struct ni_out_file o;
   for (unsigned t = 0; t < NI_LIVE_TABLES; t++) {
     h.n[t] = NI_LIVE_N(l, t);
@@ -80,14 +80,14 @@ int ni_live_save(const struct ni_live *l, int dir, const char *name, uint64_t mo
   return e;
 }
 
-/* Why n bytes are no sound state; NULL: they are. */
-static const char *fault_of(char *bytes, size_t n, struct head *h) {
+/* Says why n bytes are no valid state; NULL: they are one. */
+static const char *find_fault(char *bytes, size_t n, struct checkpoint_head *h) {
   const char *items[NI_LIVE_TABLES];
   size_t all = sizeof *h;
   if (n < all || memcmp(bytes, "NISTATE", 8) != 0)
     return "it is no state of an agent";
   memcpy(h, bytes, sizeof *h);
-  memset(bytes + offsetof(struct head, crc), 0, sizeof h->crc);
+  memset(bytes + offsetof(struct checkpoint_head, crc), 0, sizeof h->crc);
   for (unsigned t = 0; t < NI_LIVE_TABLES; t++) {
     bool ours =
         h->version == VERSION && h->size[t] == ni_live_shapes[t].size && h->n[t] <= ni_live_shapes[t].max;
@@ -102,13 +102,13 @@ static const char *fault_of(char *bytes, size_t n, struct head *h) {
     return "it is damaged";
   for (const struct rule *r = rules; r < rules + sizeof rules / sizeof *rules; r++)
     for (uint64_t i = 0; i < h->n[r->table]; i++)
-      if (!holds(r, items[r->table] + i * h->size[r->table] + r->at, h->n))
+      if (!rule_holds(r, items[r->table] + i * h->size[r->table] + r->at, h->n))
         return "its numbers do not fit together";
   return NULL;
 }
 
 int ni_live_load(struct ni_live *l, int dir, const char *name, uint64_t mono_ns, char *why, size_t cap) {
-  struct head h;
+  struct checkpoint_head h;
   struct stat st = {0};
   int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
       e = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
@@ -117,7 +117,7 @@ int ni_live_load(struct ni_live *l, int dir, const char *name, uint64_t mono_ns,
   char *bytes = n ? mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0) : NULL;
   if (bytes == MAP_FAILED)
     e = -ENOMEM;
-  const char *fault = e ? NULL : fault_of(bytes, n, &h), *p = e || fault ? NULL : bytes + sizeof h;
+  const char *fault = e ? NULL : find_fault(bytes, n, &h), *p = e || fault ? NULL : bytes + sizeof h;
   if (fault)
     e = -EBADMSG;
   else if (e == 0 && !ni_live_ready(l))

@@ -14,7 +14,7 @@
 
 const char *const ni_live_job_states[] = {"running", "stuck", "ended", "logs_only"};
 
-static struct ni_live_job job_key(const char *job, const char *attempt, uint32_t uid) {
+static struct ni_live_job make_job_key(const char *job, const char *attempt, uint32_t uid) {
   struct ni_live_job key = {.uid = uid};
   SAFE(key.job, job);
   SAFE(key.attempt, attempt);
@@ -24,7 +24,7 @@ static struct ni_live_job job_key(const char *job, const char *attempt, uint32_t
 /* The job that a log or a living process tells of. */
 static uint32_t add_job(struct ni_live *l, const char *job, const char *attempt, uint32_t uid,
                         uint64_t mono_ns) {
-  struct ni_live_job key = job_key(job, attempt, uid), *to;
+  struct ni_live_job key = make_job_key(job, attempt, uid), *to;
   uint32_t j = ni_live_add(l, NI_LIVE_JOBS, &key);
   if (j == NI_INDEX_NONE)
     return j;
@@ -36,7 +36,7 @@ static uint32_t add_job(struct ni_live *l, const char *job, const char *attempt,
   return j;
 }
 
-static struct ni_live_who safe_who(const struct ni_live_who *from) {
+static struct ni_live_who sanitize_who(const struct ni_live_who *from) {
   struct ni_live_who w = {.rank = from->rank, .gpu = from->gpu};
   SAFE(w.job, from->job);
   SAFE(w.attempt, from->attempt);
@@ -45,11 +45,11 @@ static struct ni_live_who safe_who(const struct ni_live_who *from) {
   return w;
 }
 
-/* false, and nothing was added: there is no room (l->full). */
+/* false: there is no room (l->full), and nothing was added. */
 static bool add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32_t uid, uint64_t mono_ns) {
   uint32_t job = add_job(l, c->who.job, c->who.attempt, uid, mono_ns);
   struct ni_live_class class = {.job = job, .size_class = c->size_class};
-  struct ni_live_member member = {.who = safe_who(&c->who), .job = job};
+  struct ni_live_member member = {.who = sanitize_who(&c->who), .job = job};
   struct ni_live_func func = {0};
   SAFE(class.func, c->func);
   SAFE(func.func, c->func);
@@ -89,7 +89,7 @@ static bool add_counts(struct ni_live *l, const struct ni_live_counts *c, uint32
 static void add_nvidia(struct ni_live *l, const struct ni_live_nvidia *n) {
   struct ni_live_nvidia key;
   memset(&key, 0, sizeof key); /* also what lies between its fields */
-  key.who = safe_who(&n->who);
+  key.who = sanitize_who(&n->who);
   SAFE(key.func, n->func);
   SAFE(key.algo_proto, n->algo_proto);
   key.p2p = n->p2p;
@@ -109,15 +109,15 @@ static void add_nvidia(struct ni_live *l, const struct ni_live_nvidia *n) {
 }
 
 /*
- * An account has whole numbers of a life; the member gets by how much they rose. They begin again with a new
- * life. As above.
+ * An account has the totals of a life. The member gets by how much they rose; with a new life they begin
+ * again. Returns as above.
  */
 static bool add_account(struct ni_live *l, const struct ni_live_account *a, const struct ni_live_file *f,
                         uint64_t mono_ns) {
   uint32_t job = add_job(l, a->who.job, a->who.attempt, f->uid, mono_ns);
   struct ni_live_life now = {
       .pid = f->pid, .start_ns = f->start_ns, .hash = a->hash, .comm_rank = a->comm_rank, .job = job};
-  struct ni_live_member of = {.who = safe_who(&a->who), .job = job};
+  struct ni_live_member of = {.who = sanitize_who(&a->who), .job = job};
   if (job == NI_INDEX_NONE)
     return false;
   uint32_t at = ni_live_add(l, NI_LIVE_LIVES, &now), member = ni_live_add(l, NI_LIVE_MEMBERS, &of);
@@ -144,8 +144,9 @@ static bool add_account(struct ni_live *l, const struct ni_live_account *a, cons
 
 static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t mono_ns) {
   const struct ni_live_file *known = ni_live_file_of(l, b->file.dev, b->file.ino);
-  bool other = known && b->file.from == 0 &&
-      (known->head_bytes != b->file.head_bytes || known->head_hash != b->file.head_hash);
+  const bool is_same_head =
+      known && known->head_bytes == b->file.head_bytes && known->head_hash == b->file.head_hash;
+  bool other = known && b->file.from == 0 && !is_same_head;
   if (known && !other && known->to != b->file.from)
     return -ESTALE;
   uint32_t at = ni_live_add(l, NI_LIVE_FILES, &b->file);
@@ -153,7 +154,7 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
     l->left_out++;
     return 0;
   } /* without its place it would count twice */
-  struct ni_live_job key = job_key(b->file.job, b->file.attempt, b->file.uid);
+  struct ni_live_job key = make_job_key(b->file.job, b->file.attempt, b->file.uid);
   l->file[at] = b->file;
   l->file[at].from = mono_ns;
   memcpy(l->file[at].job, key.job, sizeof key.job);
@@ -169,15 +170,17 @@ static int apply_logs(struct ni_live *l, const struct ni_live_batch *b, uint64_t
 }
 
 /*
- * Does its hang still hold? Where nothing is stuck the missing rank may be: until records come that are
- * younger than the verdict, which nobody tells again once it is certain.
+ * Does its hang still hold? If nothing is stuck here, the missing rank may be here: then it holds until
+ * records come that are younger than the verdict, which nobody states again once it is certain.
  */
-static bool hangs(const struct ni_live_job *j, bool was_stuck, uint64_t mono_ns) {
+static bool is_still_hung(const struct ni_live_job *j, bool was_stuck, uint64_t mono_ns) {
   bool moved = j->ended_ns || was_stuck || (int64_t)(j->moved_ns - j->told_ns) > MOVED_NS;
   return j->stuck || (!moved && (int64_t)(mono_ns - j->told_ns) < TOLD_NS);
 }
 
-/* What all looks together say of the jobs. A dead process makes no job: its box may lie there for days. */
+/*
+ * Judges the jobs by all looks together. A dead process makes no job, since its box may lie there for days.
+ */
 static void judge_jobs(struct ni_live *l, uint64_t mono_ns) {
   bool lived[NI_LIVE_JOBS_MAX] = {false}, stuck[NI_LIVE_JOBS_MAX] = {false};
   NI_EACH(const struct ni_live_looked, k, l->look, l->n_looks) {
@@ -214,7 +217,7 @@ static void judge_jobs(struct ni_live *l, uint64_t mono_ns) {
       j->ended_ns = 0;
     else if (lived[j - l->job] && !j->ended_ns)
       j->ended_ns = mono_ns;
-    if (!hangs(j, stuck[j - l->job], mono_ns))
+    if (!is_still_hung(j, stuck[j - l->job], mono_ns))
       j->hang = (struct ni_live_hang){0};
   }
 }
@@ -225,11 +228,11 @@ static void free_look(struct ni_live_looked *k) {
 }
 
 /*
- * When its newest sign of life was new. at: its place. Of one that is seen for the first time its own clock
- * has to tell.
+ * When its newest sign of life was seen as new. at: its place. For a process that is seen for the first time,
+ * its own clock has to tell.
  */
-static uint64_t seen_ns(const struct ni_live_looked *k, const struct ni_live_process *p, size_t at,
-                        uint64_t unix_ns, uint64_t mono_ns) {
+static uint64_t last_seen_ns(const struct ni_live_looked *k, const struct ni_live_process *p, size_t at,
+                             uint64_t unix_ns, uint64_t mono_ns) {
   for (size_t i = 0; i < k->n_processes; i++) {
     const struct ni_live_process *was = &k->process[(at + i) % k->n_processes]; /* mostly at the same place */
     if (was->pid == p->pid && was->start_ns == p->start_ns)
@@ -245,14 +248,15 @@ static int apply_look(struct ni_live *l, const struct ni_live_batch *b, uint64_t
     at++;
   new.process = calloc(b->n_processes + 1, sizeof *new.process);
   new.open = calloc(b->n_open + 1, sizeof *new.open);
-  if (!new.process || !new.open || at >= NI_LIVE_USERS_MAX || !ni_array_room(l->look, at, l->cap_looks)) {
+  const bool has_memory = new.process &&new.open;
+  if (!has_memory || at >= NI_LIVE_USERS_MAX || !ni_array_room(l->look, at, l->cap_looks)) {
     free_look(&new);
     return -ENOMEM;
   }
   const struct ni_live_looked none = {0}, *old = at < l->n_looks ? &l->look[at] : &none;
   for (size_t i = 0; i < b->n_processes; i++, new.n_processes++) {
     new.process[i] = b->processes[i];
-    new.process[i].seen_ns = seen_ns(old, &b->processes[i], i, unix_ns, mono_ns);
+    new.process[i].seen_ns = last_seen_ns(old, &b->processes[i], i, unix_ns, mono_ns);
   }
   for (; new.n_open < b->n_open; new.n_open++)
     new.open[new.n_open] = b->open[new.n_open];
@@ -270,7 +274,8 @@ static int apply_look(struct ni_live *l, const struct ni_live_batch *b, uint64_t
       j->told_ns = mono_ns;
     }
   }
-  if (b->n_processes || b->n_open || b->logs || b->boxes)
+  const bool has_anything = b->n_processes || b->n_open || b->logs || b->boxes;
+  if (has_anything)
     return 0;
   free_look(&new); /* he has nothing here any more */
   l->look[at] = l->look[--l->n_looks];
@@ -310,7 +315,7 @@ bool ni_live_replaced(const struct ni_live_looked *k, const struct ni_live_proce
 
 struct ni_live_job *ni_live_job_of(const struct ni_live *l, const char *job, const char *attempt,
                                    uint32_t uid) {
-  struct ni_live_job key = job_key(job, attempt, uid);
+  struct ni_live_job key = make_job_key(job, attempt, uid);
   uint32_t at = ni_live_find(l, NI_LIVE_JOBS, &key);
   return at == NI_INDEX_NONE ? NULL : &l->job[at];
 }

@@ -7,11 +7,13 @@
 #define SECOND UINT64_C(1000000000)
 enum { WINDOW_S = 5, NVIDIA_S = 30, QUIET_S = 60, FILES_S = 1200 };
 
-static bool over(uint64_t since, uint64_t now, uint64_t ns) { return (int64_t)(now - since) >= (int64_t)ns; }
+static bool is_older_than(uint64_t since, uint64_t now, uint64_t ns) {
+  return (int64_t)(now - since) >= (int64_t)ns;
+}
 
 /*
- * A function that was not there when the window began has no rate yet: it may be a log that is read from its
- * beginning.
+ * A function that was not there when the window began has no rate yet: its log may be one that is read from
+ * its beginning.
  */
 static void turn_windows(struct ni_live *l, uint64_t mono_ns) {
   uint64_t took = mono_ns - l->window_ns;
@@ -35,8 +37,11 @@ void ni_live_nvidia_turn(struct ni_live *l, uint64_t mono_ns) {
   ni_live_reindex(l, NI_LIVE_NVIDIAS);
 }
 
-/* Its process said its last, and no box tells of a living one of that number, which might go on with it. */
-static bool gone(const struct ni_live *l, const struct ni_live_file *f) {
+/*
+ * Is the log over? Its process wrote its last line, and no box tells of a living process of that number,
+ * which might continue it.
+ */
+static bool is_file_gone(const struct ni_live *l, const struct ni_live_file *f) {
   bool looked = false;
   for (size_t i = 0; i < l->n_looks; i++) {
     const struct ni_live_looked *k = &l->look[i];
@@ -51,17 +56,17 @@ static bool gone(const struct ni_live *l, const struct ni_live_file *f) {
 }
 
 /*
- * A job may live for weeks, and its processes come and go: what they left goes first. Not of one that was
- * killed: `recover` may say more of it.
+ * Drops what ended processes left, the oldest first, as a job may live for weeks. Keeps files of killed
+ * processes: `recover` may say more of them.
  */
-static bool drop_files(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
+static bool drop_gone_files(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
   size_t kept = 0, lives, files = l->n_files, before = l->n_lives;
   for (size_t i = 0; i < files; i++) {
     const struct ni_live_file f = l->file[i];
-    bool stays = !over(f.from, mono_ns, keep_ns),
+    bool stays = !is_older_than(f.from, mono_ns, keep_ns),
          of_job = !stays && ni_live_job_of(l, f.job, f.attempt, f.uid);
     if (of_job)
-      stays = !gone(l, &f);
+      stays = !is_file_gone(l, &f);
     if (stays)
       l->file[kept++] = f;
     if (stays || !of_job)
@@ -89,18 +94,18 @@ bool ni_live_tick(struct ni_live *l, uint64_t mono_ns, uint64_t keep_ns) {
     return false;
   if (!l->window_ns)
     l->window_ns = l->nvidia_ns = mono_ns;
-  if (over(l->window_ns, mono_ns, WINDOW_S * SECOND))
+  if (is_older_than(l->window_ns, mono_ns, WINDOW_S * SECOND))
     turn_windows(l, mono_ns);
-  if (over(l->nvidia_ns, mono_ns, NVIDIA_S * SECOND))
+  if (is_older_than(l->nvidia_ns, mono_ns, NVIDIA_S * SECOND))
     ni_live_nvidia_turn(l, mono_ns);
   NI_EACH(struct ni_live_job, j, l->job, l->n_jobs) {
     if (!j->last_ns)
       j->last_ns = mono_ns; /* of a checkpoint: its processes are still to be looked at */
-    if (!j->alive && !j->ended_ns && over(j->last_ns, mono_ns, QUIET_S * SECOND))
+    if (!j->alive && !j->ended_ns && is_older_than(j->last_ns, mono_ns, QUIET_S * SECOND))
       j->ended_ns = j->last_ns;
   }
   for (size_t i = 0; i < l->n_jobs; i++)
-    goes[i] = l->job[i].ended_ns && over(l->job[i].ended_ns, mono_ns, keep_ns);
+    goes[i] = l->job[i].ended_ns && is_older_than(l->job[i].ended_ns, mono_ns, keep_ns);
   bool went = ni_live_drop(l, goes);
-  return drop_files(l, mono_ns, keep_ns < FILES_S * SECOND ? FILES_S * SECOND : keep_ns) || went;
+  return drop_gone_files(l, mono_ns, keep_ns < FILES_S * SECOND ? FILES_S * SECOND : keep_ns) || went;
 }

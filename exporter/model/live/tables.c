@@ -31,7 +31,7 @@ bool ni_live_ready(struct ni_live *l) {
   return ok;
 }
 
-static uint64_t hash_of(unsigned table, const void *key) {
+static uint64_t hash_key(unsigned table, const void *key) {
   uint64_t hash = table, word;
   for (size_t i = 0, n, all = ni_live_shapes[table].key; i < all; i += n) {
     n = all - i < sizeof word ? all - i : sizeof word;
@@ -44,7 +44,7 @@ static uint64_t hash_of(unsigned table, const void *key) {
 
 uint32_t ni_live_find(const struct ni_live *l, unsigned table, const void *key) {
   const struct ni_live_shape *s = &ni_live_shapes[table];
-  uint64_t hash = hash_of(table, key);
+  uint64_t hash = hash_key(table, key);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(NI_LIVE_AT(l, s->index), hash, &at)) != NI_INDEX_NONE;)
     if (memcmp(NI_LIVE_ITEMS(l, table) + k * s->size, key, s->key) == 0)
@@ -58,7 +58,7 @@ uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key) {
   uint32_t k = ni_live_find(l, table, key);
   if (k != NI_INDEX_NONE)
     return k;
-  if (*n >= s->max || ni_index_add(NI_LIVE_AT(l, s->index), hash_of(table, key), (uint32_t)*n) < 0) {
+  if (*n >= s->max || ni_index_add(NI_LIVE_AT(l, s->index), hash_key(table, key), (uint32_t)*n) < 0) {
     l->full = table;
     return k;
   }
@@ -68,8 +68,8 @@ uint32_t ni_live_add(struct ni_live *l, unsigned table, const void *key) {
   return (uint32_t)(*n)++;
 }
 
-/* Pages of items that are no more. */
-static void give_back(struct ni_live *l, unsigned table) {
+/* Gives back the pages of items that are gone. */
+static void release_pages(struct ni_live *l, unsigned table) {
   const struct ni_live_shape *s = &ni_live_shapes[table];
   uintptr_t items = (uintptr_t)NI_LIVE_ITEMS(l, table), page = (uintptr_t)sysconf(_SC_PAGESIZE);
   uintptr_t from = (items + NI_LIVE_N(l, table) * s->size + page - 1) & ~(page - 1),
@@ -83,19 +83,19 @@ bool ni_live_reindex(struct ni_live *l, unsigned table) {
   if (x->n)
     memset(x->place, 0, x->cap * sizeof *x->place);
   x->n = 0;
-  give_back(l, table);
+  release_pages(l, table);
   bool ok = true;
   for (size_t i = 0; ok && i < NI_LIVE_N(l, table); i++)
-    ok = ni_index_add(x, hash_of(table, NI_LIVE_ITEMS(l, table) + i * ni_live_shapes[table].size),
+    ok = ni_index_add(x, hash_key(table, NI_LIVE_ITEMS(l, table) + i * ni_live_shapes[table].size),
                       (uint32_t)i) == 0;
   return ok;
 }
 
 /*
- * Keeps the items that name, at `of`, another one that to[] has a place for: that is what they name then.
- * map: their own.
+ * Keeps the items that refer, by the number at `of`, to an item that has a place in to[], and gives them that
+ * number. map: where the items themselves go.
  */
-static void compact(struct ni_live *l, unsigned table, size_t of, const uint32_t *to, uint32_t *map) {
+static void compact_table(struct ni_live *l, unsigned table, size_t of, const uint32_t *to, uint32_t *map) {
   size_t size = ni_live_shapes[table].size, kept = 0;
   char *items = NI_LIVE_ITEMS(l, table);
   for (size_t i = 0; i < NI_LIVE_N(l, table); i++) {
@@ -124,14 +124,14 @@ bool ni_live_drop(struct ni_live *l, const bool *goes) {
     return false;
   l->n_jobs = kept;
   ni_live_reindex(l, NI_LIVE_JOBS);
-  compact(l, NI_LIVE_CLASSES, offsetof(struct ni_live_class, job), to, NULL);
-  compact(l, NI_LIVE_LIVES, offsetof(struct ni_live_life, job), to, NULL);
-  compact(l, NI_LIVE_MEMBERS, offsetof(struct ni_live_member, job), to, members);
-  compact(l, NI_LIVE_FUNCS, offsetof(struct ni_live_func, member), members, NULL);
+  compact_table(l, NI_LIVE_CLASSES, offsetof(struct ni_live_class, job), to, NULL);
+  compact_table(l, NI_LIVE_LIVES, offsetof(struct ni_live_life, job), to, NULL);
+  compact_table(l, NI_LIVE_MEMBERS, offsetof(struct ni_live_member, job), to, members);
+  compact_table(l, NI_LIVE_FUNCS, offsetof(struct ni_live_func, member), members, NULL);
   return true;
 }
 
-static uint32_t job_of(const struct ni_live *l, unsigned table, uint32_t i) {
+static uint32_t job_of_item(const struct ni_live *l, unsigned table, uint32_t i) {
   if (table == NI_LIVE_JOBS || table == NI_LIVE_CLASSES)
     return table == NI_LIVE_JOBS ? i : l->class[i].job;
   return table == NI_LIVE_LIVES ? l->life[i].job
@@ -144,7 +144,7 @@ bool ni_live_room(struct ni_live *l, uint32_t uid) {
   uint32_t first[NI_LIVE_JOBS_MAX], most = 0, own = 0, users = 1, victim = NI_INDEX_NONE;
   bool goes[NI_LIVE_JOBS_MAX] = {false}, sated = l->sated >> l->full & 1;
   for (uint32_t i = 0; !sated && i < NI_LIVE_N(l, l->full); i++)
-    has[job_of(l, l->full, i)]++;
+    has[job_of_item(l, l->full, i)]++;
   for (uint32_t j = 0; !sated && j < l->n_jobs; j++) {
     for (first[j] = 0; l->job[first[j]].uid != l->job[j].uid;)
       first[j]++;
@@ -156,11 +156,13 @@ bool ni_live_room(struct ni_live *l, uint32_t uid) {
   }
   bool may = own < ni_live_shapes[l->full].max / users; /* have what others have */
   for (uint32_t j = 0; !sated && j < l->n_jobs; j++) {
-    bool ended = has[j] && l->job[j].ended_ns && (may || l->job[j].uid == uid);
+    const bool may_go = may || l->job[j].uid == uid;
+    bool ended = has[j] && l->job[j].ended_ns && may_go;
     if (ended && (victim == NI_INDEX_NONE || (int64_t)(l->job[j].ended_ns - l->job[victim].ended_ns) < 0))
       victim = j;
   }
-  for (uint32_t j = (uint32_t)l->n_jobs; !sated && may && victim == NI_INDEX_NONE && j-- > 0;)
+  const bool takes_one = !sated && may;
+  for (uint32_t j = (uint32_t)l->n_jobs; takes_one && victim == NI_INDEX_NONE && j-- > 0;)
     if (has[j] && first[j] == most)
       victim = j;
   l->left_out += victim == NI_INDEX_NONE || !l->job[victim].ended_ns;

@@ -31,7 +31,7 @@ struct ni_digest_kind {
 
 /* ---- the digest ---- */
 
-static void form_of(const struct ni_run *r, const struct ni_pattern_place *p, char out[48]) {
+static void format_kind(const struct ni_run *r, const struct ni_pattern_place *p, char out[48]) {
   char algo[24], proto[24];
   *out = 0;
   if (p->mixes)
@@ -70,7 +70,7 @@ static int add_lane(struct ni_digest *d, const struct ni_run *r, const struct ni
                                  .times = 1};
     ni_safe_text(x->func, k->func, sizeof k->func);
     ni_safe_text(x->datatype, k->datatype, sizeof k->datatype);
-    form_of(r, x, k->form);
+    format_kind(r, x, k->form);
   }
   struct ni_digest_kind *kind = d->kind + to->first;
   if (l->n)
@@ -125,7 +125,7 @@ void ni_digest_free(struct ni_digest *d) {
 
 /* ---- two programs ---- */
 
-struct pair {
+struct digest_pair {
   const struct ni_digest *d[2];
   const struct ni_digest_program *p[2];
   struct ni_step_changes *out;
@@ -133,18 +133,18 @@ struct pair {
   size_t n, cap;
 };
 
-static const struct ni_digest_lane *lane_at(const struct pair *x, int side, uint32_t i) {
+static const struct ni_digest_lane *lane_at(const struct digest_pair *x, int side, uint32_t i) {
   return &x->d[side]->lane[x->p[side]->first + i];
 }
 
-static bool same_place(const struct ni_digest_lane *a, const struct ni_digest_lane *b) {
+static bool is_same_place(const struct ni_digest_lane *a, const struct ni_digest_lane *b) {
   return a->kind == b->kind && a->n_ranks == b->n_ranks && a->peer == b->peer;
 }
-static bool same_name(const struct ni_digest_lane *a, const struct ni_digest_lane *b) {
-  return same_place(a, b) && a->ordinal == b->ordinal && strcmp(a->label, b->label) == 0;
+static bool has_same_name(const struct ni_digest_lane *a, const struct ni_digest_lane *b) {
+  return is_same_place(a, b) && a->ordinal == b->ordinal && strcmp(a->label, b->label) == 0;
 }
 
-static void name_comm(const struct ni_digest_lane *l, char out[96]) {
+static void name_digest_comm(const struct ni_digest_lane *l, char out[96]) {
   struct ni_put_text w = {out, 96};
   ni_put(&w, "%s", l->label);
   if (l->ordinal)
@@ -159,9 +159,9 @@ static void name_func(const struct ni_digest_lane *l, const char *func, char out
   snprintf(out, 64, "%.63s", ni_pattern_func_text(&as, func, text));
 }
 
-static struct ni_step_change *add(struct pair *x, enum ni_step_change_kind kind,
-                                  const struct ni_digest_lane *l, const struct ni_digest_kind *a,
-                                  const struct ni_digest_kind *b) {
+static struct ni_step_change *add_change(struct digest_pair *x, enum ni_step_change_kind kind,
+                                         const struct ni_digest_lane *l, const struct ni_digest_kind *a,
+                                         const struct ni_digest_kind *b) {
   const struct ni_digest_kind *any = a ? a : b;
   if (!ni_array_room(x->found, x->n, x->cap))
     return NULL;
@@ -178,28 +178,28 @@ static struct ni_step_change *add(struct pair *x, enum ni_step_change_kind kind,
   }
   if (any)
     name_func(l, any->func, c->func);
-  name_comm(l, c->comm);
+  name_digest_comm(l, c->comm);
   return c;
 }
 
-static int came_or_went(struct pair *x, const struct ni_digest_lane *l, const struct ni_digest_kind *a,
-                        const struct ni_digest_kind *b) {
-  return add(x, a ? NI_CHANGE_WENT : NI_CHANGE_CAME, l, a, b) ? 0 : -ENOMEM;
+static int add_came_or_went(struct digest_pair *x, const struct ni_digest_lane *l,
+                            const struct ni_digest_kind *a, const struct ni_digest_kind *b) {
+  return add_change(x, a ? NI_CHANGE_WENT : NI_CHANGE_CAME, l, a, b) ? 0 : -ENOMEM;
 }
 
 /* The same function and size: as often, as the same data, by the same algorithm? */
-static int compare_kind(struct pair *x, const struct ni_digest_lane *l, const struct ni_digest_kind *a,
+static int compare_kind(struct digest_pair *x, const struct ni_digest_lane *l, const struct ni_digest_kind *a,
                         const struct ni_digest_kind *b) {
   const struct {
     enum ni_step_change_kind kind;
     const char *was, *is;
   } text[] = {{NI_CHANGE_DATATYPE, a->datatype, b->datatype}, {NI_CHANGE_ALGORITHM, a->form, b->form}};
-  if (a->times != b->times && !add(x, NI_CHANGE_NUMBER, l, a, b))
+  if (a->times != b->times && !add_change(x, NI_CHANGE_NUMBER, l, a, b))
     return -ENOMEM;
   for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
     if (!*text[i].was || !*text[i].is || strcmp(text[i].was, text[i].is) == 0)
       continue;
-    struct ni_step_change *c = add(x, text[i].kind, l, a, b);
+    struct ni_step_change *c = add_change(x, text[i].kind, l, a, b);
     if (!c)
       return -ENOMEM;
     snprintf(c->was, sizeof c->was, "%s", text[i].was);
@@ -208,8 +208,8 @@ static int compare_kind(struct pair *x, const struct ni_digest_lane *l, const st
   return 0;
 }
 
-/* What one lane alone has: of one function and as often on both sides it has another size. */
-static int compare_rest(struct pair *x, const struct ni_digest_lane *l, const struct ni_digest_lane *m,
+/* Compares what only one lane has. If both have one function equally often, it has another size. */
+static int compare_rest(struct digest_pair *x, const struct ni_digest_lane *l, const struct ni_digest_lane *m,
                         const bool *in_both_a, bool *in_both_b) {
   const struct ni_digest_kind *a = x->d[0]->kind + l->first, *b = x->d[1]->kind + m->first;
   int e = 0;
@@ -217,24 +217,28 @@ static int compare_rest(struct pair *x, const struct ni_digest_lane *l, const st
     uint32_t k = 0;
     if (in_both_a[i])
       continue;
-    while (k < m->n && (in_both_b[k] || a[i].times != b[k].times || strcmp(a[i].func, b[k].func) != 0))
-      k++;
+    for (; k < m->n; k++) {
+      const bool is_same = a[i].times == b[k].times && strcmp(a[i].func, b[k].func) == 0;
+      if (!in_both_b[k] && is_same)
+        break;
+    }
     if (k < m->n)
       in_both_b[k] = true;
     if (k == m->n)
-      e = came_or_went(x, l, &a[i], NULL);
-    else if (!add(x, NI_CHANGE_SIZE, m, &a[i], &b[k]))
+      e = add_came_or_went(x, l, &a[i], NULL);
+    else if (!add_change(x, NI_CHANGE_SIZE, m, &a[i], &b[k]))
       e = -ENOMEM;
     if (e == 0 && k < m->n)
       e = compare_kind(x, m, &a[i], &b[k]);
   }
   for (uint32_t k = 0; e == 0 && k < m->n; k++)
     if (!in_both_b[k])
-      e = came_or_went(x, m, NULL, &b[k]);
+      e = add_came_or_went(x, m, NULL, &b[k]);
   return e;
 }
 
-static int compare_lanes(struct pair *x, const struct ni_digest_lane *l, const struct ni_digest_lane *m) {
+static int compare_digest_lanes(struct digest_pair *x, const struct ni_digest_lane *l,
+                                const struct ni_digest_lane *m) {
   const struct ni_digest_kind *a = x->d[0]->kind + l->first, *b = x->d[1]->kind + m->first;
   bool *both = calloc((size_t)l->n + m->n + 1, sizeof *both);
   const size_t before = x->n;
@@ -254,23 +258,23 @@ static int compare_lanes(struct pair *x, const struct ni_digest_lane *l, const s
   for (size_t i = before; i < x->n; i++)
     same_operations &= x->found[i].kind == NI_CHANGE_DATATYPE || x->found[i].kind == NI_CHANGE_ALGORITHM;
   const bool turned = same_operations && l->ring && m->ring && l->ring != m->ring;
-  if (e == 0 && turned && !add(x, NI_CHANGE_ORDER, m, NULL, NULL))
+  if (e == 0 && turned && !add_change(x, NI_CHANGE_ORDER, m, NULL, NULL))
     e = -ENOMEM;
   free(both);
   return e;
 }
 
-static int lane_alone(struct pair *x, int side, const struct ni_digest_lane *l) {
+static int report_lane_alone(struct digest_pair *x, int side, const struct ni_digest_lane *l) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < l->n; i++) {
     const struct ni_digest_kind *k = &x->d[side]->kind[l->first + i];
-    e = came_or_went(x, l, side == 0 ? k : NULL, side == 1 ? k : NULL);
+    e = add_came_or_went(x, l, side == 0 ? k : NULL, side == 1 ? k : NULL);
   }
   return e;
 }
 
-/* What went from one communicator and came on another, as large and as often. */
-static void find_moved(struct pair *x) {
+/* Finds what left one communicator and came on another, equally large and equally often. */
+static void find_moved(struct digest_pair *x) {
   size_t kept = 0;
   for (size_t i = 0; i < x->n; i++) {
     struct ni_step_change *went = &x->found[i];
@@ -293,8 +297,8 @@ static void find_moved(struct pair *x) {
   x->n = kept;
 }
 
-/* Lanes of the same name, then those of the same place. */
-static int compare_programs(struct pair *x) {
+/* Compares lanes of the same name, then lanes at the same place. */
+static int compare_programs(struct digest_pair *x) {
   const uint32_t n = x->p[0]->n, m = x->p[1]->n;
   bool *used = calloc((size_t)n + m + 1, sizeof *used);
   int e = used ? 0 : -ENOMEM;
@@ -306,20 +310,20 @@ static int compare_programs(struct pair *x) {
         continue;
       for (; k < m; k++) {
         const struct ni_digest_lane *to = lane_at(x, 1, k);
-        if (!used[n + k] && (round == 0 ? same_name(l, to) : same_place(l, to)))
+        if (!used[n + k] && (round == 0 ? has_same_name(l, to) : is_same_place(l, to)))
           break;
       }
       if (k == m)
         continue;
       used[i] = used[n + k] = true;
-      e = compare_lanes(x, l, lane_at(x, 1, k));
+      e = compare_digest_lanes(x, l, lane_at(x, 1, k));
     }
   for (uint32_t i = 0; e == 0 && i < n; i++)
     if (!used[i])
-      e = lane_alone(x, 0, lane_at(x, 0, i));
+      e = report_lane_alone(x, 0, lane_at(x, 0, i));
   for (uint32_t k = 0; e == 0 && k < m; k++)
     if (!used[n + k])
-      e = lane_alone(x, 1, lane_at(x, 1, k));
+      e = report_lane_alone(x, 1, lane_at(x, 1, k));
   if (e == 0)
     find_moved(x);
   free(used);
@@ -328,7 +332,7 @@ static int compare_programs(struct pair *x) {
 
 /* ---- all ranks ---- */
 
-static void take(struct ni_step_changes *out, const struct ni_step_change *c, uint32_t ranks) {
+static void count_change(struct ni_step_changes *out, const struct ni_step_change *c, uint32_t ranks) {
   for (size_t i = 0; i < out->n; i++) {
     struct ni_step_change known = out->change[i];
     known.ranks = 0;
@@ -367,18 +371,18 @@ static NI_ORDER_OF(by_pair, uint64_t)
   out->ranks = (uint32_t)n;
   for (size_t i = 0, to; e == 0 && i < n; i = to) {
     for (to = i + 1; to < n && pair[to] == pair[i]; to++) {}
-    struct pair x = {
+    struct digest_pair x = {
         .d = {a, b}, .p = {&a->program[pair[i] >> 32], &b->program[pair[i] & UINT32_MAX]}, .out = out};
     e = compare_programs(&x);
     for (size_t k = 0; e == 0 && k < x.n; k++)
-      take(out, &x.found[k], (uint32_t)(to - i));
+      count_change(out, &x.found[k], (uint32_t)(to - i));
     free(x.found);
   }
   free(pair);
   return e;
 }
 
-static const char *size_of(uint64_t bytes, char out[48]) {
+static const char *format_size(uint64_t bytes, char out[48]) {
   if (bytes == UINT64_MAX)
     snprintf(out, 48, "of varying sizes");
   else
@@ -390,8 +394,8 @@ const char *ni_step_change_text(const struct ni_step_changes *all, const struct 
                                 char out[400]) {
   struct ni_put_text w = {out, 400};
   char a[48], b[48];
-  size_of(c->times_a ? c->bytes_a : c->bytes_b, a);
-  size_of(c->bytes_b, b);
+  format_size(c->times_a ? c->bytes_a : c->bytes_b, a);
+  format_size(c->bytes_b, b);
   if (c->kind == NI_CHANGE_CAME)
     ni_put(&w, "%" PRIu64 " x %s %s on %s came", c->times_b, c->func, a, c->comm);
   else if (c->kind == NI_CHANGE_WENT)

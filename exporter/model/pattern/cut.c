@@ -20,7 +20,7 @@ int ni_cut_begin(struct ni_cut *x) {
   for (uint32_t i = 0; i < x->n_lanes; i++) {
     x->lane[i].peers = x->lane[i].same_off = 0;
     x->lane[i].before = x->lane[i].last_off = 0;
-    x->lane[i].at = x->lane[i].usual; /* each pass cuts the same steps */
+    x->lane[i].at = x->lane[i].first_at; /* each pass cuts the same steps */
   }
   int e = ni_blame_open(&x->stream, x->r, x->piece, x->n_pieces, &x->mine);
   x->mine.max_slots = NI_CUT_SLOTS;
@@ -43,12 +43,13 @@ void ni_cut_free(struct ni_cut *x) {
 
 /* ---- lanes ---- */
 
-/* Does the rank send to (receive from) many there? Its first operations show it. */
+/* Does the rank send to (or receive from) many ranks there? Its first operations show it. */
 static bool is_to_many(const struct ni_blame_rank *o, const struct ni_blame_slot *s, int32_t n_ranks) {
   int32_t peers = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
     peers += o->slot[i].comm == s->comm && o->slot[i].kind == s->kind && o->slot[i].rank == s->rank;
-  return s->kind != NI_BLAME_COLL && (peers >= MANY_PEERS || (peers >= 3 && peers == n_ranks - 1));
+  const bool is_to_all = peers >= 3 && peers == n_ranks - 1;
+  return s->kind != NI_BLAME_COLL && (peers >= MANY_PEERS || is_to_all);
 }
 
 uint32_t ni_cut_lane_of(struct ni_cut *x, uint32_t slot) {
@@ -61,7 +62,8 @@ uint32_t ni_cut_lane_of(struct ni_cut *x, uint32_t slot) {
   uint32_t i = 0;
   for (; i < x->n_lanes; i++) {
     const struct ni_cut_lane *l = &x->lane[i];
-    if (l->comm == s->comm && l->kind == s->kind && l->peer == peer && l->rank == s->rank)
+    const bool is_same_side = l->peer == peer && l->rank == s->rank;
+    if (l->comm == s->comm && l->kind == s->kind && is_same_side)
       break;
   }
   if (i == NI_PATTERN_LANES)
@@ -76,7 +78,7 @@ uint32_t ni_cut_lane_of(struct ni_cut *x, uint32_t slot) {
 
 /* ---- steps, by their marks ---- */
 
-static int keep(struct ni_cut_ops *to, const struct ni_blame_op *op) {
+static int append_op(struct ni_cut_ops *to, const struct ni_blame_op *op) {
   if (to->n == NI_PATTERN_STEP)
     return -E2BIG;
   if (!ni_array_room(to->op, to->n, to->cap))
@@ -89,7 +91,7 @@ static int keep(struct ni_cut_ops *to, const struct ni_blame_op *op) {
 static int read_step(struct ni_cut *x, struct ni_cut_ops *to) {
   const size_t was = to->n;
   struct ni_blame_op op;
-  int e = x->has_next ? keep(to, &x->next) : 0;
+  int e = x->has_next ? append_op(to, &x->next) : 0;
   x->has_next = false;
   while (e == 0 && (e = ni_blame_next(x->stream, &op)) > 0) {
     const bool was_seen = op.slot < x->rank->max_slots; /* by the pass that found the mark */
@@ -100,7 +102,7 @@ static int read_step(struct ni_cut *x, struct ni_cut_ops *to) {
       x->has_next = true;
       return 1;
     }
-    if ((e = keep(to, &op)) == 0 && ends)
+    if ((e = append_op(to, &op)) == 0 && ends)
       return 1;
   }
   if (e == 0 && x->mark.n)
@@ -110,7 +112,7 @@ static int read_step(struct ni_cut *x, struct ni_cut_ops *to) {
 
 /* ---- balanced lanes ---- */
 
-static void count(struct ni_cut *x, const struct ni_cut_ops *ops, uint64_t n[NI_PATTERN_LANES]) {
+static void count_by_lane(struct ni_cut *x, const struct ni_cut_ops *ops, uint64_t n[NI_PATTERN_LANES]) {
   memset(n, 0, NI_PATTERN_LANES * sizeof *n);
   for (size_t i = 0; i < ops->n; i++) {
     const uint32_t lane = ni_cut_lane_of(x, ops->op[i].slot);
@@ -119,19 +121,23 @@ static void count(struct ni_cut *x, const struct ni_cut_ops *ops, uint64_t n[NI_
   }
 }
 
-/* So many operations it has got beyond those of its steps so far, this one's included. */
-static int64_t off_of(const struct ni_cut_lane *l, uint64_t n, uint64_t step) {
+/* How many operations the lane has got beyond those of its steps so far, this one included. */
+static int64_t surplus_ops(const struct ni_cut_lane *l, uint64_t n, uint64_t step) {
   return l->before + (int64_t)n - (int64_t)((step + 1) * l->each);
 }
 
-/* How many operations of each lane are to come from the next step; below 0: are to go there. */
-static void want(struct ni_cut *x, const uint64_t n[NI_PATTERN_LANES], int64_t more[NI_PATTERN_LANES]) {
+/*
+ * Computes how many operations of each lane are to come from the next step. Below 0: how many are to go
+ * there.
+ */
+static void count_wanted_ops(struct ni_cut *x, const uint64_t n[NI_PATTERN_LANES],
+                             int64_t more[NI_PATTERN_LANES]) {
   for (uint32_t i = 0; i < x->n_lanes; i++) {
     struct ni_cut_lane *l = &x->lane[i];
     more[i] = 0;
     if (!l->balanced)
       continue;
-    const int64_t off = off_of(l, n[i], x->step);
+    const int64_t off = surplus_ops(l, n[i], x->step);
     l->same_off = off == l->last_off ? l->same_off + 1 : 1;
     l->last_off = off;
     if (l->same_off >= NI_CUT_ANEW)
@@ -141,7 +147,7 @@ static void want(struct ni_cut *x, const uint64_t n[NI_PATTERN_LANES], int64_t m
   }
 }
 
-/* The first ones of the next step, where more is above 0. */
+/* Takes the first operations of the next step, where more is above 0. */
 static int take_from_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
   size_t kept = 0;
   int e = 0;
@@ -150,7 +156,7 @@ static int take_from_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
     const uint32_t lane = ni_cut_lane_of(x, op->slot);
     if (e == 0 && lane != NI_BLAME_NONE && more[lane] > 0) {
       more[lane]--;
-      e = keep(&x->now, op);
+      e = append_op(&x->now, op);
     } else {
       x->ahead.op[kept++] = *op;
     }
@@ -159,7 +165,7 @@ static int take_from_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
   return e;
 }
 
-/* The last ones of this step, where more is below 0, to the begin of the next one. */
+/* Moves the last operations of this step to the begin of the next one, where more is below 0. */
 static int give_to_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
   struct ni_cut_ops moved = {0};
   int e = 0;
@@ -168,7 +174,7 @@ static int give_to_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
     if (lane == NI_BLAME_NONE || more[lane] >= 0)
       continue;
     more[lane]++;
-    e = keep(&moved, &x->now.op[i]);
+    e = append_op(&moved, &x->now.op[i]);
     memmove(&x->now.op[i], &x->now.op[i + 1], (x->now.n - i - 1) * sizeof *x->now.op);
     x->now.n--;
   }
@@ -186,12 +192,12 @@ static int give_to_next(struct ni_cut *x, int64_t more[NI_PATTERN_LANES]) {
   return e;
 }
 
-static int balance(struct ni_cut *x) {
+static int balance_steps(struct ni_cut *x) {
   uint64_t n[NI_PATTERN_LANES];
   int64_t more[NI_PATTERN_LANES];
   bool takes = false, gives = false;
-  count(x, &x->now, n);
-  want(x, n, more);
+  count_by_lane(x, &x->now, n);
+  count_wanted_ops(x, n, more);
   for (uint32_t i = 0; i < x->n_lanes; i++) {
     takes |= more[i] > 0;
     gives |= more[i] < 0;
@@ -200,7 +206,7 @@ static int balance(struct ni_cut *x) {
   if (e == 0 && gives)
     e = give_to_next(x, more);
   if (e == 0 && (takes || gives))
-    count(x, &x->now, n);
+    count_by_lane(x, &x->now, n);
   for (uint32_t i = 0; i < x->n_lanes; i++)
     x->lane[i].before += (int64_t)n[i];
   x->step++;
@@ -225,15 +231,15 @@ int ni_cut_next(struct ni_cut *x) {
   e = read_step(x, &x->ahead);
   x->has_ahead = e > 0;
   if (e >= 0)
-    e = balance(x);
+    e = balance_steps(x);
   return e < 0 ? e : 1;
 }
 
 /*
- * Where the lane was beside the mark: the latest place that comes often, so that ranks agree that have it now
- * here, now there.
+ * Where the lane was, compared with the mark: the latest place that comes often, so that ranks agree that
+ * have it now here, now there.
  */
-static int64_t usual_place(const struct ni_cut_lane *l, uint64_t steps) {
+static int64_t find_frequent_place(const struct ni_cut_lane *l, uint64_t steps) {
   uint32_t best = NI_CUT_OFF;
   for (uint32_t i = 0; i < sizeof l->off / sizeof *l->off; i++)
     if (l->off[i] * OFTEN >= steps && l->off[i])
@@ -249,10 +255,10 @@ int ni_cut_balance(struct ni_cut *x, const uint64_t each[NI_PATTERN_LANES]) {
     memset(x->lane[i].off, 0, sizeof x->lane[i].off);
   }
   while (e == 0 && (e = ni_cut_next(x)) > 0) {
-    count(x, &x->now, n);
+    count_by_lane(x, &x->now, n);
     for (uint32_t i = 0; i < x->n_lanes; i++) {
       struct ni_cut_lane *l = &x->lane[i];
-      const int64_t off = off_of(l, n[i], x->step);
+      const int64_t off = surplus_ops(l, n[i], x->step);
       if (off >= -NI_CUT_OFF && off <= NI_CUT_OFF)
         l->off[off + NI_CUT_OFF]++;
       l->before += (int64_t)n[i];
@@ -262,7 +268,7 @@ int ni_cut_balance(struct ni_cut *x, const uint64_t each[NI_PATTERN_LANES]) {
   }
   for (uint32_t i = 0; i < x->n_lanes; i++) {
     x->lane[i].balanced = each[i] > 0;
-    x->lane[i].usual = usual_place(&x->lane[i], x->step);
+    x->lane[i].first_at = find_frequent_place(&x->lane[i], x->step);
   }
   x->balances = true;
   ni_cut_end(x);

@@ -26,7 +26,7 @@ struct ni_cut_lane {
   /* Of balanced ones: operations of each step; where they are cut beside the mark; operations so far. */
   bool balanced;
   uint64_t each;
-  int64_t usual, at, before, last_off; /* usual: where `at` begins in each pass */
+  int64_t first_at, at, before, last_off; /* first_at: where `at` begins in each pass */
   uint32_t same_off;
   /* How far from the mark they were cut, by the marks alone: -NI_CUT_OFF to NI_CUT_OFF. */
   uint64_t off[2 * NI_CUT_OFF + 1];

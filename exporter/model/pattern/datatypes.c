@@ -9,7 +9,7 @@
 
 enum { SEEN = 64 };
 
-struct rows { /* of a range: what it has told already */
+struct json_rows { /* of a range: what it has told already */
   struct ni_datatypes *t;
   struct {
     struct ni_datatype kind;
@@ -28,19 +28,19 @@ void ni_datatypes_free(struct ni_datatypes *t) {
   free(t->item);
 }
 
-static bool same_kind(const struct ni_datatype *x, const struct ni_datatype *y) {
+static bool is_same_kind(const struct ni_datatype *x, const struct ni_datatype *y) {
   return x->of == y->of && x->func == y->func && x->bytes == y->bytes;
 }
 
-static uint64_t hash_of(const struct ni_datatype *x) {
+static uint64_t hash_kind(const struct ni_datatype *x) {
   return ni_hash(ni_hash(ni_hash(0, x->of), x->func), x->bytes);
 }
 
 /* Under the lock. */
-static int add(struct ni_datatypes *t, const struct ni_datatype *x, uint64_t hash) {
+static int add_datatype(struct ni_datatypes *t, const struct ni_datatype *x, uint64_t hash) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;)
-    if (same_kind(&t->item[k], x)) {
+    if (is_same_kind(&t->item[k], x)) {
       t->item[k].several |= t->item[k].datatype != x->datatype;
       return 0;
     }
@@ -54,40 +54,40 @@ static int add(struct ni_datatypes *t, const struct ni_datatype *x, uint64_t has
   return e;
 }
 
-static int open_rows(void *to, const void *what, void **rows) {
+static int open_json_rows(void *to, const void *what, void **rows) {
   (void)what;
-  struct rows *x = *rows = calloc(1, sizeof *x);
+  struct json_rows *x = *rows = calloc(1, sizeof *x);
   if (!x)
     return -ENOMEM;
   x->t = to;
   return 0;
 }
 
-static int take_row(void *rows, const void *row) {
-  struct rows *x = rows;
+static int read_json_row(void *rows, const void *row) {
+  struct json_rows *x = rows;
   const struct ni_record_row *r = row;
   const struct ni_datatype d = {
       .bytes = r->line->op.msg_bytes, .of = r->context, .func = r->func, .datatype = r->datatype};
-  const uint64_t hash = hash_of(&d);
+  const uint64_t hash = hash_kind(&d);
   const size_t at = (hash ^ d.datatype) % SEEN;
   const struct ni_datatype *seen = &x->seen[at].kind;
-  if (x->seen[at].used && same_kind(seen, &d) && seen->datatype == d.datatype)
+  if (x->seen[at].used && is_same_kind(seen, &d) && seen->datatype == d.datatype)
     return 0;
   pthread_mutex_lock(&x->t->lock);
-  const int e = add(x->t, &d, hash);
+  const int e = add_datatype(x->t, &d, hash);
   pthread_mutex_unlock(&x->t->lock);
   x->seen[at].kind = d;
   x->seen[at].used = true;
   return e;
 }
 
-static int close_rows(void *rows) {
+static int close_json_rows(void *rows) {
   free(rows);
   return 0;
 }
 
 struct ni_sink ni_datatypes_sink(struct ni_datatypes *t) {
-  return (struct ni_sink){t, open_rows, take_row, close_rows};
+  return (struct ni_sink){t, open_json_rows, read_json_row, close_json_rows};
 }
 
 static NI_ORDER_BY(by_kind, struct ni_datatype, of, func, bytes)
@@ -102,7 +102,7 @@ static NI_ORDER_BY(by_kind, struct ni_datatype, of, func, bytes)
     qsort(t->item, t->n, sizeof *t->item, by_kind);
   for (size_t i = 0; i < t->n; i++) {
     struct ni_datatype *last = kept ? &t->item[kept - 1] : NULL;
-    if (last && same_kind(last, &t->item[i]))
+    if (last && is_same_kind(last, &t->item[i]))
       last->several |= t->item[i].several || t->item[i].datatype != last->datatype;
     else
       t->item[kept++] = t->item[i];

@@ -60,10 +60,10 @@ static bool has_name(const struct ni_comm_row *c) {
 }
 
 /*
- * Roles are told communicator by communicator, and of one with a missing rank not always. One of which
- * nothing is known has that of those as large that do the same, where these have one alone.
+ * Roles are found for each communicator, and if a rank is missing not always. A communicator of which nothing
+ * is known has the role of those of its size that do the same, if these have only one.
  */
-static enum ni_role role_of(const struct ni_summary *s, const uint64_t *profile, size_t i) {
+static enum ni_role find_role(const struct ni_summary *s, const uint64_t *profile, size_t i) {
   const struct ni_comm_row *c = &s->comm[i];
   enum ni_role role = c->role;
   const bool is_told = c->role != NI_ROLE_NONE || has_name(c);
@@ -79,10 +79,10 @@ static enum ni_role role_of(const struct ni_summary *s, const uint64_t *profile,
 }
 
 /*
- * "tp": its role; "embedding": its name without digits at its end; "8 ranks"; "unknown": nobody says how
- * many. NULL: no memory.
+ * The label: "tp": its role; "embedding": its name without digits at the end; "8 ranks"; "unknown": nobody
+ * says how many. NULL: no memory.
  */
-static char *label_of(const struct ni_comm_row *c, enum ni_role role) {
+static char *make_label(const struct ni_comm_row *c, enum ni_role role) {
   char *label = NULL;
   if (role != NI_ROLE_NONE)
     return strdup(ni_role_names[role]);
@@ -111,7 +111,7 @@ static int find_labels(struct gather *g) {
   uint64_t *profile = calloc(s->n_comms + 1, sizeof *profile);
   int e = profile ? find_profiles(g, profile) : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_comms; i++) {
-    char *label = label_of(&s->comm[i], role_of(s, profile, i));
+    char *label = make_label(&s->comm[i], find_role(s, profile, i));
     if (!label)
       e = -ENOMEM;
     const uint64_t hash = label ? ni_hash_text(0, label) : 0;
@@ -142,8 +142,9 @@ static void free_program(struct ni_program *p) {
   free(p->place);
 }
 
-static bool same_lanes(const struct ni_program *p, const struct ni_program *q) {
-  if (p->hash != q->hash || p->run != q->run || p->n_lanes != q->n_lanes || p->n_places != q->n_places)
+static bool has_same_lanes(const struct ni_program *p, const struct ni_program *q) {
+  const bool is_same_size = p->n_lanes == q->n_lanes && p->n_places == q->n_places;
+  if (p->hash != q->hash || p->run != q->run || !is_same_size)
     return false;
   for (uint32_t i = 0; i < p->n_lanes; i++)
     if (p->lane[i].ring != q->lane[i].ring || p->lane[i].label != q->lane[i].label)
@@ -151,8 +152,8 @@ static bool same_lanes(const struct ni_program *p, const struct ni_program *q) {
   return true;
 }
 
-/* Do their steps begin at the same place? Else figures of a place are not of the same operation. */
-static bool begin_alike(const struct ni_program *p, const struct ni_program *q) {
+/* Do their steps begin at the same place? Otherwise figures of a place are of different operations. */
+static bool have_same_begin(const struct ni_program *p, const struct ni_program *q) {
   for (uint32_t i = 0; i < p->n_places; i++) {
     const bool vary = p->lane[p->place[i].lane].sizes_vary;
     if (ni_place_hash(&p->place[i], vary) != ni_place_hash(&q->place[i], vary))
@@ -165,8 +166,8 @@ static uint64_t mean_before(const struct ni_pattern_place *p) {
   return p->samples ? (p->before + p->samples / 2) / p->samples : 0;
 }
 
-/* Do their lanes lie between one another alike? Stages of a pipeline do the same at other moments. */
-static bool same_order(const struct ni_program *p, const struct ni_program *q) {
+/* Are their lanes interleaved in the same way? Stages of a pipeline do the same at different moments. */
+static bool has_same_order(const struct ni_program *p, const struct ni_program *q) {
   for (uint32_t i = 0; i < p->n_lanes; i++) {
     const struct ni_pattern_lane *l = &p->lane[i], *m = &q->lane[i];
     const bool beside = ni_listing_is_beside(p, l);
@@ -201,7 +202,7 @@ static void add_place(struct ni_pattern_place *to, const struct ni_pattern_place
   to->ranks += p->ranks;
 }
 
-static void add_to(struct ni_program *to, const struct ni_program *p) {
+static void add_program_to(struct ni_program *to, const struct ni_program *p) {
   to->ranks++;
   to->steps += p->steps;
   to->exact_steps += p->exact_steps;
@@ -215,9 +216,9 @@ static void add_to(struct ni_program *to, const struct ni_program *p) {
     if (p->lane[i].most > to->lane[i].most)
       to->lane[i].most = p->lane[i].most;
   }
-  if (!begin_alike(to, p))
+  if (!have_same_begin(to, p))
     return;
-  const bool ordered = same_order(to, p);
+  const bool ordered = has_same_order(to, p);
   to->ordered += ordered;
   for (uint32_t i = 0; i < p->n_places; i++) {
     add_place(&to->place[i], &p->place[i]);
@@ -226,14 +227,14 @@ static void add_to(struct ni_program *to, const struct ni_program *p) {
   }
 }
 
-/* In the order of ranks. p is taken over. */
-static int take(struct gather *g, uint32_t rank, struct ni_program *p) {
+/* Files the program of a rank; ranks come in order. Takes over p. */
+static int file_program(struct gather *g, uint32_t rank, struct ni_program *p) {
   struct ni_pattern_rank *to = &g->out->rank[rank];
   uint32_t k;
   p->run = to->run;
   for (size_t at = 0; (k = ni_index_next(&g->at_hash, p->hash, &at)) != NI_INDEX_NONE;)
-    if (same_lanes(&g->out->program[k], p)) {
-      add_to(&g->out->program[k], p);
+    if (has_same_lanes(&g->out->program[k], p)) {
+      add_program_to(&g->out->program[k], p);
       to->program = k;
       free_program(p);
       return 0;
@@ -261,7 +262,7 @@ static int take(struct gather *g, uint32_t rank, struct ni_program *p) {
   return 0;
 }
 
-static void *work(void *arg) {
+static void *read_programs(void *arg) {
   struct gather *g = arg;
   pthread_mutex_lock(&g->lock);
   while (g->next < g->b->n_ranks && g->error == 0) {
@@ -276,7 +277,7 @@ static void *work(void *arg) {
     while (g->turn != i && g->error == 0)
       pthread_cond_wait(&g->merged, &g->lock);
     if (e == 0 && g->error == 0 && !g->out->rank[i].why_not)
-      e = take(g, i, &p);
+      e = file_program(g, i, &p);
     else
       free_program(&p);
     if (e < 0 && g->error == 0)
@@ -288,7 +289,7 @@ static void *work(void *arg) {
   return NULL;
 }
 
-static int find_all(struct gather *g) {
+static int find_all_programs(struct gather *g) {
   const struct ni_blame *b = g->b;
   struct ni_pattern *out = g->out;
   g->first = calloc((size_t)b->n_ranks + 2, sizeof *g->first);
@@ -302,11 +303,11 @@ static int find_all(struct gather *g) {
     g->first[g->pieces.item[i].process + 1]++;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     g->first[i + 1] += g->first[i];
-  (void)ni_threads(g->of.r->opt.jobs, work, g, 0);
+  (void)ni_threads(g->of.r->opt.jobs, read_programs, g, 0);
   return g->error;
 }
 
-/* Those with most ranks first, by run; ranks get the new numbers. */
+/* Programs with the most ranks come first, by run. Ranks get the new numbers. */
 static NI_ORDER_BY(by_size, struct ni_program, run, minus_ranks, first_rank)
 
     static int sort_programs(struct ni_pattern *out) {
@@ -353,14 +354,19 @@ static void add_count(struct ni_pattern_count *to, const struct ni_pattern_count
     to->datatype = NULL;
 }
 
-/* Functions of many sizes, such as requests of any length, become one row each. In order of what they are. */
+static bool is_same_function(const struct ni_pattern_count *x, const struct ni_pattern_count *y) {
+  return x->func == y->func && x->label == y->label && x->run == y->run && x->n_ranks == y->n_ranks;
+}
+
+/*
+ * Functions with many sizes, such as requests of any length, become one row each. In the order of what they
+ * are.
+ */
 static size_t join_sizes(struct ni_pattern_count *count, size_t n) {
   size_t kept = 0;
   for (size_t i = 0, to; i < n; i = to) {
     const struct ni_pattern_count *x = &count[i];
-    for (to = i + 1; to < n && count[to].func == x->func && count[to].label == x->label &&
-         count[to].run == x->run && count[to].n_ranks == x->n_ranks;
-         to++) {}
+    for (to = i + 1; to < n && is_same_function(&count[to], x); to++) {}
     const bool many = to - i > NI_PATTERN_SIZES;
     for (size_t k = i; k < to; k++) {
       if (!many || k == i) {
@@ -374,7 +380,7 @@ static size_t join_sizes(struct ni_pattern_count *count, size_t n) {
   return kept;
 }
 
-static int count_all(struct gather *g) {
+static int count_all_operations(struct gather *g) {
   const struct ni_run *r = g->of.r;
   struct ni_pattern *out = g->out;
   size_t n = 0;
@@ -434,11 +440,11 @@ int ni_pattern_find(struct ni_run *r, struct ni_summary *s, const struct ni_blam
   if (e == 0)
     e = find_labels(&g);
   if (e == 0)
-    e = find_all(&g);
+    e = find_all_programs(&g);
   if (e == 0)
     e = sort_programs(out);
   if (e == 0)
-    e = count_all(&g);
+    e = count_all_operations(&g);
   free((void *)g.of.label);
   free(g.pieces.item);
   free(g.first);

@@ -36,20 +36,20 @@ struct lane {
   uint32_t ops;
 };
 
-struct reader {
+struct lane_reader {
   const struct ni_lanes_of *of;
   struct ni_cut cut;
   struct lane lane[NI_PATTERN_LANES];
   uint64_t left_out;
 };
 
-static const struct ni_cut_lane *cut_of(const struct reader *x, const struct lane *l) {
+static const struct ni_cut_lane *cut_lane_of(const struct lane_reader *x, const struct lane *l) {
   return &x->cut.lane[l - x->lane];
 }
 
 /*
- * One more of that kind. Without room it takes the place of the rarest one, and is as frequent as that at
- * least.
+ * Counts one more variant of that kind. Without room it takes the place of the rarest one, and counts as at
+ * least as frequent.
  */
 static void count_variant(struct variants *v, uint64_t hash, uint32_t ops) {
   uint32_t i = 0, rarest = 0;
@@ -68,7 +68,7 @@ static void count_variant(struct variants *v, uint64_t hash, uint32_t ops) {
   v->item[i].count++;
 }
 
-static const struct variant *most_frequent(const struct variants *v) {
+static const struct variant *find_most_frequent(const struct variants *v) {
   const struct variant *best = &v->item[0];
   for (uint32_t i = 1; i < v->n; i++)
     if (v->item[i].count > best->count)
@@ -76,8 +76,10 @@ static const struct variant *most_frequent(const struct variants *v) {
   return best;
 }
 
-/* Each lane of the step at hand as two numbers: of its operations, and of their functions. */
-static void hash_lanes(struct reader *x) {
+/*
+ * Hashes each lane of the step at hand into two numbers: one of its operations, and one of their functions.
+ */
+static void hash_lanes(struct lane_reader *x) {
   for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
     x->lane[i].hash = x->lane[i].function_hash = x->lane[i].ops = 0;
   for (size_t i = 0; i < x->cut.now.n; i++) {
@@ -98,7 +100,7 @@ static void hash_lanes(struct reader *x) {
   }
 }
 
-static void count_lanes(struct reader *x) {
+static void count_lanes(struct lane_reader *x) {
   hash_lanes(x);
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
     struct lane *l = &x->lane[i];
@@ -114,23 +116,24 @@ static void count_lanes(struct reader *x) {
   }
 }
 
-static uint64_t steps_with(const struct lane *l) {
+static uint64_t count_steps_with(const struct lane *l) {
   uint64_t steps = 0;
   for (uint32_t i = 0; i < l->exact.n; i++)
     steps += l->exact.item[i].count;
   return steps;
 }
 
-/* What most steps have; returns the number of places of all lanes. */
-static uint32_t choose(struct reader *x, uint64_t steps) {
+/* Chooses what most steps have. Returns the number of places of all lanes. */
+static uint32_t choose_variants(struct lane_reader *x, uint64_t steps) {
   uint32_t places = 0;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
     struct lane *l = &x->lane[i];
-    const struct variant *exact = most_frequent(&l->exact), *functions = most_frequent(&l->by_function);
+    const struct variant *exact = find_most_frequent(&l->exact),
+                         *functions = find_most_frequent(&l->by_function);
     /* what goes to many others and is not the same for all is the rank's own, and its order means nothing */
     const bool is_own = x->cut.lane[i].peer == NI_PATTERN_ALL_PEERS && l->bytes_least != l->bytes_most;
     const bool repeats = exact->count * LANE_SHARE >= steps && !is_own;
-    l->absent = steps - steps_with(l);
+    l->absent = steps - count_steps_with(l);
     l->sizes_vary = !repeats && functions->count * LANE_SHARE >= steps;
     l->regular = repeats || l->sizes_vary;
     l->chosen = repeats ? *exact : *functions;
@@ -142,10 +145,10 @@ static uint32_t choose(struct reader *x, uint64_t steps) {
 }
 
 /*
- * Are the lanes most of what the rank does? Requests of any length have something in common at times, and
- * that is no step. A tenth of all operations will do, as evaluations can be long.
+ * Do the lanes cover most of what the rank does? Requests of any length have something in common at times,
+ * and that is no step. A tenth of all operations is enough, as evaluations can be long.
  */
-static bool covers_enough(const struct reader *x, uint64_t ops) {
+static bool covers_enough(const struct lane_reader *x, uint64_t ops) {
   enum { LEAST = 10 };
   uint64_t covered = 0;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
@@ -154,8 +157,8 @@ static bool covers_enough(const struct reader *x, uint64_t ops) {
   return covered * LEAST >= ops;
 }
 
-/* Operations on lanes that have another sequence each time. */
-static uint64_t irregular_ops(const struct reader *x) {
+/* Counts operations on lanes whose sequence is different each time. */
+static uint64_t count_irregular_ops(const struct lane_reader *x) {
   uint64_t ops = 0;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
     ops += x->lane[i].regular ? 0 : x->lane[i].ops_all;
@@ -165,7 +168,7 @@ static uint64_t irregular_ops(const struct reader *x) {
 /* ---- places ---- */
 
 struct filler {
-  struct reader *x;
+  struct lane_reader *x;
   struct ni_pattern_place *place;
   uint32_t n_places, main_lane;
   uint64_t steps;
@@ -176,19 +179,19 @@ struct filler {
   size_t cap_shared;
 };
 
-static bool matches(const struct lane *l) {
+static bool matches_variant(const struct lane *l) {
   return l->regular && l->ops == l->chosen.ops &&
       (l->sizes_vary ? l->function_hash : l->hash) == l->chosen.hash;
 }
 
-static void fill_place(const struct reader *x, struct ni_pattern_place *p, const struct lane *l,
+static void fill_place(const struct lane_reader *x, struct ni_pattern_place *p, const struct lane *l,
                        const struct ni_blame_op *op) {
   const uint64_t bytes = x->cut.mine.token_bytes[op->token];
   if (!l->filled) {
     const char *func = x->cut.mine.token_func[op->token];
     *p = (struct ni_pattern_place){.func = func, .bytes = bytes, .bytes_most = bytes, .mix = op->mix};
     p->by_call = op->timing == NI_TIMING_COLLECTIVE_CPU;
-    p->datatype = ni_datatype_of(x->of->types, x->of->r, cut_of(x, l)->comm, func, bytes);
+    p->datatype = ni_datatype_of(x->of->types, x->of->r, cut_lane_of(x, l)->comm, func, bytes);
     return;
   }
   if (op->mix != p->mix)
@@ -208,8 +211,8 @@ static int by_end(const void *a, const void *b, void *ops) {
   return x->end_ns != y->end_ns ? (x->end_ns < y->end_ns ? -1 : 1) : ni_by_u32(a, b);
 }
 
-/* NULL: it has none. Where the step was hashed. */
-static const struct lane *known_lane(const struct reader *x, const struct ni_blame_op *op) {
+/* The lane of an operation; NULL: it has none. For steps that were hashed. */
+static const struct lane *find_known_lane(const struct lane_reader *x, const struct ni_blame_op *op) {
   const uint8_t k = op->slot < NI_CUT_SLOTS ? x->cut.lane_of[op->slot] : 0;
   return k ? &x->lane[k - 1] : NULL;
 }
@@ -219,8 +222,8 @@ static const struct lane *known_lane(const struct reader *x, const struct ni_bla
  * over begins and ends: shared_ns grows while those of two communicators or more are. `in_flight` of lanes of
  * one communicator is that of the first of them.
  */
-static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends) {
-  const struct reader *x = f->x;
+static void sweep_overlaps(struct filler *f, const uint32_t *starts, const uint32_t *ends) {
+  const struct lane_reader *x = f->x;
   uint32_t in_flight[NI_PATTERN_LANES] = {0}, first[NI_PATTERN_LANES], busy = 0;
   uint64_t shared_ns = 0;
   int64_t last_ns = INT64_MIN;
@@ -232,7 +235,7 @@ static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends
         begun < x->cut.now.n && x->cut.now.op[starts[begun]].start_ns <= x->cut.now.op[ends[ended]].end_ns;
     const uint32_t i = begins ? starts[begun++] : ends[ended++];
     const int64_t at = begins ? x->cut.now.op[i].start_ns : x->cut.now.op[i].end_ns;
-    const struct lane *l = known_lane(x, &x->cut.now.op[i]);
+    const struct lane *l = find_known_lane(x, &x->cut.now.op[i]);
     if (busy > 1)
       shared_ns += (uint64_t)(at - last_ns);
     last_ns = at;
@@ -247,8 +250,8 @@ static void sweep(struct filler *f, const uint32_t *starts, const uint32_t *ends
   }
 }
 
-static int look_beside(struct filler *f) {
-  const struct reader *x = f->x;
+static int measure_overlap(struct filler *f) {
+  const struct lane_reader *x = f->x;
   const size_t n = x->cut.now.n;
   uint32_t *starts = ni_order((uint32_t)n, by_start, x->cut.now.op),
            *ends = ni_order((uint32_t)n, by_end, x->cut.now.op);
@@ -256,14 +259,14 @@ static int look_beside(struct filler *f) {
       n <= f->cap_shared || ni_array_more(&f->shared_ns, &f->cap_shared, n, sizeof *f->shared_ns);
   const int e = starts && ends && has_room ? 0 : -ENOMEM;
   if (e == 0)
-    sweep(f, starts, ends);
+    sweep_overlaps(f, starts, ends);
   free(starts);
   free(ends);
   return e;
 }
 
 /* Figures of an operation of a sampled step. */
-static void sample(struct filler *f, uint32_t place, const struct ni_blame_op *op, uint64_t shared_ns) {
+static void sample_op(struct filler *f, uint32_t place, const struct ni_blame_op *op, uint64_t shared_ns) {
   const uint64_t ns = (uint64_t)(op->end_ns - op->start_ns);
   if (f->n_ns[place] < f->samples)
     f->ns[(size_t)place * f->samples + f->n_ns[place]++] = ns;
@@ -271,9 +274,12 @@ static void sample(struct filler *f, uint32_t place, const struct ni_blame_op *o
   f->beside_ns[place] += shared_ns < ns ? shared_ns : ns;
 }
 
-/* main_start: of the main lane's first operation; before: so many of that lane so far. */
-static void place_beside_main(struct ni_pattern_place *p, const struct ni_blame_op *op, int64_t main_start,
-                              uint64_t before) {
+/*
+ * main_start: start of the first operation of the main lane. before: how many operations of that lane there
+ * were so far.
+ */
+static void measure_to_main(struct ni_pattern_place *p, const struct ni_blame_op *op, int64_t main_start,
+                            uint64_t before) {
   p->start_ns += op->start_ns - main_start;
   p->before += before;
   p->before2 += before * before;
@@ -281,10 +287,11 @@ static void place_beside_main(struct ni_pattern_place *p, const struct ni_blame_
 }
 
 /*
- * The step at hand: places of lanes that it has; figures where it is sampled. exact: it is just the program.
+ * Fills in the step at hand: the places of its lanes, and figures if it is sampled. exact: it is exactly the
+ * program.
  */
 static int fill_step(struct filler *f, bool sampled, bool *exact) {
-  struct reader *x = f->x;
+  struct lane_reader *x = f->x;
   const struct lane *main = &x->lane[f->main_lane];
   uint32_t at[NI_PATTERN_LANES] = {0};
   int64_t main_start = 0;
@@ -292,26 +299,26 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
   hash_lanes(x);
   *exact = true;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
-    fits[i] = matches(&x->lane[i]);
+    fits[i] = matches_variant(&x->lane[i]);
     const bool now_and_then = !x->lane[i].regular && x->lane[i].absent * LANE_SHARE >= f->steps;
     *exact &= x->lane[i].regular ? fits[i] : !now_and_then || !x->lane[i].ops;
   }
-  int e = sampled ? look_beside(f) : 0;
+  int e = sampled ? measure_overlap(f) : 0;
   for (size_t i = 0; e == 0 && i < x->cut.now.n && !main_start; i++)
-    if (known_lane(x, &x->cut.now.op[i]) == main)
+    if (find_known_lane(x, &x->cut.now.op[i]) == main)
       main_start = x->cut.now.op[i].start_ns;
   for (size_t i = 0; e == 0 && i < x->cut.now.n; i++) {
     const struct ni_blame_op *op = &x->cut.now.op[i];
-    const struct lane *l = known_lane(x, op);
+    const struct lane *l = find_known_lane(x, op);
     if (!l || !fits[l - x->lane])
       continue;
     const uint32_t place = l->first + at[l - x->lane]++;
     fill_place(x, &f->place[place], l, op);
     if (!sampled)
       continue;
-    sample(f, place, op, f->shared_ns[i]);
+    sample_op(f, place, op, f->shared_ns[i]);
     if (fits[f->main_lane])
-      place_beside_main(&f->place[place], op, main_start, at[f->main_lane] - (l == main));
+      measure_to_main(&f->place[place], op, main_start, at[f->main_lane] - (l == main));
   }
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
     x->lane[i].filled |= fits[i];
@@ -334,8 +341,8 @@ static NI_ORDER_OF(by_ns, uint64_t)
   }
 }
 
-static int fill_all(struct filler *f, uint64_t *exact_steps) {
-  struct reader *x = f->x;
+static int fill_all_steps(struct filler *f, uint64_t *exact_steps) {
+  struct lane_reader *x = f->x;
   const uint64_t stride = f->steps / f->samples + 1;
   int e = ni_cut_begin(&x->cut);
   bool exact;
@@ -389,8 +396,10 @@ static int hash_ring(struct ni_pattern_lane *l, const struct ni_pattern_place *p
   return 0;
 }
 
-/* How many ranks on: in a ring of n the shorter way, half of them as the numbers are. */
-static int32_t peer_of(const struct ni_cut_lane *l, int32_t n) {
+/*
+ * How many ranks further the peer is. In a ring of n the shorter way; half the ring stays as the numbers are.
+ */
+static int32_t shift_to_peer(const struct ni_cut_lane *l, int32_t n) {
   if (l->kind == NI_BLAME_COLL)
     return 0;
   if (l->peer == NI_PATTERN_ALL_PEERS)
@@ -399,27 +408,30 @@ static int32_t peer_of(const struct ni_cut_lane *l, int32_t n) {
   return (int32_t)shorter;
 }
 
-static int compare_lanes(const void *a, const void *b) {
+static int by_lane(const void *a, const void *b) {
   const struct ni_pattern_lane *x = a, *y = b;
   const int k = NI_BY(x, y, kind, n_ranks, peer);
   const int label = strcmp(x->label, y->label);
   return label ? label : k ? k : NI_BY(x, y, irregular, n, ring, first);
 }
 
-static bool same_name(const struct ni_pattern_lane *x, const struct ni_pattern_lane *y) {
+static bool has_same_name(const struct ni_pattern_lane *x, const struct ni_pattern_lane *y) {
   return x->label == y->label && x->kind == y->kind && x->n_ranks == y->n_ranks && x->peer == y->peer;
 }
 
-/* Lanes by what they are called, their places likewise. main_first: the main lane's first place so far. */
-static int put_in_order(struct ni_program *out, uint32_t main_first) {
+/*
+ * Sorts lanes by what they are called, and their places with them. main_first: the first place of the main
+ * lane so far.
+ */
+static int sort_lanes(struct ni_program *out, uint32_t main_first) {
   struct ni_pattern_place *sorted = malloc((out->n_places + 1) * sizeof *sorted);
   uint32_t n = 0;
   if (!sorted)
     return -ENOMEM;
-  qsort(out->lane, out->n_lanes, sizeof *out->lane, compare_lanes);
+  qsort(out->lane, out->n_lanes, sizeof *out->lane, by_lane);
   for (uint32_t i = 0; i < out->n_lanes; i++) {
     struct ni_pattern_lane *l = &out->lane[i];
-    if (i && same_name(l, l - 1))
+    if (i && has_same_name(l, l - 1))
       l->ordinal = l[-1].ordinal + 1;
     if (l->n && l->first == main_first)
       out->main_lane = i;
@@ -439,7 +451,7 @@ static int put_in_order(struct ni_program *out, uint32_t main_first) {
   return 0;
 }
 
-static int make_program(struct reader *x, const struct filler *f, struct ni_program *out) {
+static int make_program(struct lane_reader *x, const struct filler *f, struct ni_program *out) {
   int e = 0;
   out->place = f->place;
   out->n_places = f->n_places;
@@ -455,7 +467,7 @@ static int make_program(struct reader *x, const struct filler *f, struct ni_prog
     *to = (struct ni_pattern_lane){.label = x->of->label[who->comm],
                                    .n_ranks = c->n_ranks,
                                    .kind = who->kind,
-                                   .peer = peer_of(who, c->n_ranks),
+                                   .peer = shift_to_peer(who, c->n_ranks),
                                    .peers = who->peers,
                                    .first = l->first,
                                    .n = l->regular ? l->chosen.ops : 0,
@@ -467,11 +479,14 @@ static int make_program(struct reader *x, const struct filler *f, struct ni_prog
     if (l->regular)
       e = hash_ring(to, out->place);
   }
-  return e == 0 ? put_in_order(out, x->lane[f->main_lane].first) : e;
+  return e == 0 ? sort_lanes(out, x->lane[f->main_lane].first) : e;
 }
 
-/* The lane with most places; of several the first by name, so that ranks with the same work take the same. */
-static bool is_before(const struct reader *x, uint32_t i, uint32_t k) {
+/*
+ * Is lane i longer than lane k? Of equally long ones the first by name, so that ranks with the same work
+ * choose the same.
+ */
+static bool is_before(const struct lane_reader *x, uint32_t i, uint32_t k) {
   const struct ni_cut_lane *a = &x->cut.lane[i], *b = &x->cut.lane[k];
   const int label = strcmp(x->of->label[a->comm], x->of->label[b->comm]);
   if (x->lane[i].chosen.ops != x->lane[k].chosen.ops)
@@ -479,10 +494,10 @@ static bool is_before(const struct reader *x, uint32_t i, uint32_t k) {
   const int32_t n = x->of->s->comm[a->comm].n_ranks, m = x->of->s->comm[b->comm].n_ranks;
   if (label || n != m)
     return label ? label < 0 : n > m;
-  return a->kind != b->kind ? a->kind < b->kind : peer_of(a, n) < peer_of(b, m);
+  return a->kind != b->kind ? a->kind < b->kind : shift_to_peer(a, n) < shift_to_peer(b, m);
 }
 
-static uint32_t longest(const struct reader *x) {
+static uint32_t find_longest_lane(const struct lane_reader *x) {
   uint32_t best = NI_BLAME_NONE;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
     if (x->lane[i].regular && (best == NI_BLAME_NONE || is_before(x, i, best)))
@@ -490,8 +505,8 @@ static uint32_t longest(const struct reader *x) {
   return best;
 }
 
-static int find_places(struct reader *x, uint32_t places, struct ni_program *out) {
-  struct filler f = {.x = x, .n_places = places, .steps = out->steps, .main_lane = longest(x)};
+static int find_program_places(struct lane_reader *x, uint32_t places, struct ni_program *out) {
+  struct filler f = {.x = x, .n_places = places, .steps = out->steps, .main_lane = find_longest_lane(x)};
   f.samples = SAMPLED_PLACES / places;
   if (f.samples > NI_PATTERN_SAMPLES)
     f.samples = NI_PATTERN_SAMPLES;
@@ -503,7 +518,7 @@ static int find_places(struct reader *x, uint32_t places, struct ni_program *out
   f.beside_ns = calloc(places, sizeof *f.beside_ns);
   f.exec_ns = calloc(places, sizeof *f.exec_ns);
   const bool has_room = f.place && f.ns && f.n_ns && f.beside_ns && f.exec_ns;
-  int e = has_room ? fill_all(&f, &out->exact_steps) : -ENOMEM;
+  int e = has_room ? fill_all_steps(&f, &out->exact_steps) : -ENOMEM;
   if (e == 0) {
     sum_up(&f);
     e = make_program(x, &f, out);
@@ -518,13 +533,13 @@ static int find_places(struct reader *x, uint32_t places, struct ni_program *out
   return e;
 }
 
-static void forget_lanes(struct reader *x) {
+static void forget_lanes(struct lane_reader *x) {
   for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
     x->lane[i] = (struct lane){.ops_least = UINT64_MAX, .bytes_least = UINT64_MAX};
 }
 
 /* All steps once. */
-static int count_steps(struct reader *x, struct ni_program *out) {
+static int count_steps(struct lane_reader *x, struct ni_program *out) {
   forget_lanes(x);
   out->steps = 0;
   x->left_out = 0;
@@ -539,10 +554,11 @@ static int count_steps(struct reader *x, struct ni_program *out) {
 }
 
 /*
- * Lanes that have the same number of operations a step on average, and not in each: they are cut anew by
- * their numbers. Off by one operation in FEW_LOST steps and by EDGE at the ends of the log at most.
+ * Finds lanes that have the same number of operations a step on average, and not in each step. They are cut
+ * anew by their numbers. They are off by one operation in FEW_LOST steps, and by EDGE at the ends of the log,
+ * at most.
  */
-static bool find_jitter(const struct reader *x, uint64_t steps, uint64_t each[NI_PATTERN_LANES]) {
+static bool find_jitter(const struct lane_reader *x, uint64_t steps, uint64_t each[NI_PATTERN_LANES]) {
   enum { FEW_LOST = 50, EDGE = 2 };
   bool any = false;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
@@ -556,16 +572,16 @@ static bool find_jitter(const struct reader *x, uint64_t steps, uint64_t each[NI
   return any;
 }
 
-static int find_program(struct reader *x, struct ni_program *out, const char **why_not) {
+static int find_program(struct lane_reader *x, struct ni_program *out, const char **why_not) {
   uint64_t each[NI_PATTERN_LANES];
   int e = count_steps(x, out);
-  uint32_t places = e == 0 && out->steps ? choose(x, out->steps) : 0;
+  uint32_t places = e == 0 && out->steps ? choose_variants(x, out->steps) : 0;
   if (e == 0 && out->steps >= NI_PATTERN_STEPS_MIN && find_jitter(x, out->steps, each)) {
     e = ni_cut_balance(&x->cut, each);
     if (e == 0)
       e = count_steps(x, out);
     if (e == 0)
-      places = choose(x, out->steps);
+      places = choose_variants(x, out->steps);
   }
   const uint64_t ops = x->cut.ops, left_out = x->left_out;
   if (e == -E2BIG) {
@@ -576,10 +592,10 @@ static int find_program(struct reader *x, struct ni_program *out, const char **w
     return e;
   if (out->steps < NI_PATTERN_STEPS_MIN)
     *why_not = "its operations repeat less than 3 times";
-  else if (places == 0 || places * out->steps < 2 * irregular_ops(x) || !covers_enough(x, ops))
+  else if (places == 0 || places * out->steps < 2 * count_irregular_ops(x) || !covers_enough(x, ops))
     *why_not = "each of its steps has other operations";
   else
-    e = find_places(x, places, out);
+    e = find_program_places(x, places, out);
   ni_cut_end(&x->cut);
   x->cut.ops = ops;
   x->left_out = left_out;
@@ -589,7 +605,7 @@ static int find_program(struct reader *x, struct ni_program *out, const char **w
 int ni_lanes_find(const struct ni_lanes_of *of, const struct ni_blame_rank *rank,
                   const struct ni_blame_piece *piece, size_t n, struct ni_program *out,
                   struct ni_pattern_rank *to) {
-  struct reader *x = calloc(1, sizeof *x);
+  struct lane_reader *x = calloc(1, sizeof *x);
   if (!x)
     return -ENOMEM;
   int e = 0;

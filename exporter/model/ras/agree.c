@@ -14,23 +14,23 @@
  * What the plugin knows of a function of a member: how many were launched, and since when; and whether that
  * is all.
  */
-struct known {
+struct known_op {
   uint64_t launched, at_ns;
   bool any, all;
 };
 
-/* The newest one, by number. Only the API call was seen: not launched. */
-static void know_op(struct known *k, const struct ni_hang_op *op) {
+/* Learns the newest operation, by number. If only the API call was seen, it is not launched. */
+static void learn_op(struct known_op *k, const struct ni_hang_op *op) {
   if (op->sn + 1 <= k->launched || op->sn == UINT64_MAX)
     return;
   k->launched = op->sn + 1;
   k->at_ns = op->enqueue_ns;
 }
 
-static struct known known_of(const struct ni_hang_model *m, const struct ni_hang_member *x,
-                             const char *func) {
+static struct known_op learn_member(const struct ni_hang_model *m, const struct ni_hang_member *x,
+                                    const char *func) {
   const struct ni_hang_process *p = &m->process[x->who->process];
-  struct known k = {0};
+  struct known_op k = {0};
   NI_EACH(const struct ni_hang_func, f, x->fin, x->n_fin) {
     if (strcmp(ni_hang_text(m, f->func), func) != 0)
       continue;
@@ -49,27 +49,27 @@ static struct known known_of(const struct ni_hang_model *m, const struct ni_hang
         strcmp(ni_hang_text(m, op->func), func) != 0)
       continue;
     k.any = k.all = true;
-    know_op(&k, op);
+    learn_op(&k, op);
   }
   k.all = k.all && x->open_ns;
   return k;
 }
 
-struct look {
+struct agreement_look {
   struct ni_ras_agreement *a;
   const struct ni_hang_model *m;
   uint64_t asked_ns, answered_ns;
 };
 
-static void add(struct ni_ras_agreement *a, struct ni_ras_difference d) {
+static void add_difference(struct ni_ras_agreement *a, struct ni_ras_difference d) {
   if (a->n_differences < NI_RAS_DIFFERENCES)
     a->difference[a->n_differences] = d;
   a->n_differences++;
 }
 
-/* Is that a difference, or is one of the two older? */
-static bool differs(const struct look *l, const struct ni_hang_member *x, const struct known *k,
-                    uint64_t by_ras) {
+/* Is that a difference, or is one of the two only older? */
+static bool is_difference(const struct agreement_look *l, const struct ni_hang_member *x,
+                          const struct known_op *k, uint64_t by_ras) {
   if (by_ras > k->launched)
     return k->all && (!l->asked_ns || x->open_ns >= l->answered_ns);
   if (by_ras < k->launched)
@@ -77,30 +77,31 @@ static bool differs(const struct look *l, const struct ni_hang_member *x, const 
   return false;
 }
 
-static void compare_rank(struct look *l, const struct ni_ras *ras, const struct ni_ras_rank *r,
+static void compare_rank(struct agreement_look *l, const struct ni_ras *ras, const struct ni_ras_rank *r,
                          const struct ni_hang_member *x) {
   enum ni_hang_life life = l->m->process[x->who->process].life;
   bool any = false, same = true;
   l->a->ranks++;
   if (r->here == NI_RAS_DEAD && life == NI_HANG_ALIVE)
-    add(l->a, (struct ni_ras_difference){.what = NI_RAS_LIVES, .member = x, .rank = r});
+    add_difference(l->a, (struct ni_ras_difference){.what = NI_RAS_LIVES, .member = x, .rank = r});
   if (r->here == NI_RAS_HERE && life == NI_HANG_DEAD)
-    add(l->a, (struct ni_ras_difference){.what = NI_RAS_DIED, .member = x, .rank = r});
+    add_difference(l->a, (struct ni_ras_difference){.what = NI_RAS_DIED, .member = x, .rank = r});
   for (size_t f = 0; r->counted && f < ras->n_funcs; f++) {
-    struct known k = known_of(l->m, x, ras->func[f]);
+    struct known_op k = learn_member(l->m, x, ras->func[f]);
     if (!k.any)
       continue;
     any = true;
-    if (!differs(l, x, &k, r->count[f]))
+    if (!is_difference(l, x, &k, r->count[f]))
       continue;
     same = false;
-    add(l->a, (struct ni_ras_difference){NI_RAS_OTHER_COUNT, x, r, ras->func[f], r->count[f], k.launched});
+    add_difference(
+        l->a, (struct ni_ras_difference){NI_RAS_OTHER_COUNT, x, r, ras->func[f], r->count[f], k.launched});
   }
   l->a->compared += any;
   l->a->agree += any && same;
 }
 
-static uint64_t comm_name(uint64_t hash, int32_t size) { return ni_hash(ni_hash(5, hash), (uint64_t)size); }
+static uint64_t hash_comm(uint64_t hash, int32_t size) { return ni_hash(ni_hash(5, hash), (uint64_t)size); }
 
 /* NULL: RAS does not know it. */
 static const struct ni_ras_rank *find_rank(const struct ni_ras *ras, const struct ni_ras_comm *c,
@@ -112,19 +113,19 @@ static const struct ni_ras_rank *find_rank(const struct ni_ras *ras, const struc
 
 int ni_ras_agree(struct ni_ras_agreement *a, const struct ni_ras *ras, const struct ni_hang_verdict *v,
                  uint64_t asked_ns, uint64_t answered_ns) {
-  struct look l = {a, v->model, asked_ns, answered_ns};
+  struct agreement_look l = {a, v->model, asked_ns, answered_ns};
   struct ni_map comms = {0}, others = {0};
   size_t *seen = calloc(ras->n_comms + 1, sizeof *seen);
   int64_t at = seen ? 0 : -ENOMEM;
   *a = (struct ni_ras_agreement){0};
   for (size_t i = 0; at >= 0 && i < ras->n_comms; i++)
     if (!ras->comm[i].odd)
-      at = ni_map_find(&comms, comm_name(ras->comm[i].hash, ras->comm[i].size), 0, (uint32_t)i);
+      at = ni_map_find(&comms, hash_comm(ras->comm[i].hash, ras->comm[i].size), 0, (uint32_t)i);
   for (size_t i = 0; at >= 0 && i < v->model->n_members; i++) {
     const struct ni_hang_member *x = v->model->member[i];
     if (v->earlier[x->who->process] || x->dump || x->destroyed)
       continue;
-    uint64_t name = comm_name(x->who->hash, x->who->n_ranks);
+    uint64_t name = hash_comm(x->who->hash, x->who->n_ranks);
     int64_t c = ni_map_get(&comms, name, 0);
     const struct ni_ras_rank *r = c < 0 ? NULL : find_rank(ras, &ras->comm[c], x->who->rank);
     if (c < 0)

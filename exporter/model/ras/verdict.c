@@ -26,15 +26,15 @@ static void free_seats(struct seats *s) {
   free(s->of);
 }
 
-/* Of whom RAS does not know the process, each rank is one by itself. */
-static uint64_t seat_name(const struct ni_ras_comm *c, const struct ni_ras_rank *x) {
+/* If RAS does not know the process of a rank, the rank counts as a process. */
+static uint64_t hash_seat(const struct ni_ras_comm *c, const struct ni_ras_rank *x) {
   uint64_t name = ni_hash(ni_hash_text(1, x->host), (uint64_t)x->pid);
   name = ni_hash(name, (uint64_t)x->cuda_dev);
   return *x->host && x->pid >= 0 ? name : ni_hash(ni_hash(2, c->hash), (uint64_t)x->rank);
 }
 
-/* What a rank says: its counts and its state. Order does not matter in a sum of them. */
-static uint64_t signs_of(const struct ni_ras *r, const struct ni_ras_comm *c, const struct ni_ras_rank *x) {
+/* What a rank says: its counts and its state. In a sum of these the order does not matter. */
+static uint64_t hash_signs(const struct ni_ras *r, const struct ni_ras_comm *c, const struct ni_ras_rank *x) {
   uint64_t h = ni_hash(ni_hash(3, c->hash), (uint64_t)x->rank);
   unsigned flags = (unsigned)x->finalize | (unsigned)x->destroy << 1 | (unsigned)x->abort << 2;
   h = ni_hash(ni_hash(h, (uint64_t)x->init_state << 32 | (uint32_t)x->async_error),
@@ -53,13 +53,13 @@ static int find_seats(struct seats *s, const struct ni_ras *r) {
     const struct ni_ras_comm *c = &r->comm[i];
     for (size_t k = c->first; !c->odd && k < c->first + c->n; k++) {
       const struct ni_ras_rank *x = &r->rank[k];
-      int64_t at = ni_map_find(&s->names, seat_name(c, x), 0, (uint32_t)s->n);
+      int64_t at = ni_map_find(&s->names, hash_seat(c, x), 0, (uint32_t)s->n);
       if (at < 0 || !ni_array_room(s->seat, s->n, s->cap))
         return -ENOMEM;
       if ((size_t)at == s->n)
         s->seat[s->n++] = (struct seat){0};
       struct seat *seat = &s->seat[s->of[k] = (uint32_t)at];
-      seat->signs += signs_of(r, c, x);
+      seat->signs += hash_signs(r, c, x);
       seat->counted |= x->here == NI_RAS_HERE;
       /* Absent from one communicator it is there in others. */
       if (x->here > NI_RAS_ABSENT && x->here > seat->here)
@@ -78,7 +78,7 @@ uint64_t ni_ras_launched(const struct ni_ras_rank *x) {
   return n;
 }
 
-static bool alike(const struct ni_ras_rank *a, const struct ni_ras_rank *b) {
+static bool has_same_counts(const struct ni_ras_rank *a, const struct ni_ras_rank *b) {
   return memcmp(a->count, b->count, sizeof a->count) == 0;
 }
 
@@ -87,11 +87,14 @@ bool ni_ras_is_behind(const struct ni_ras_trouble *t, const struct ni_ras_rank *
 }
 
 bool ni_ras_is_unlike(const struct ni_ras_trouble *t, const struct ni_ras_rank *x) {
-  return t->most && x->counted && ni_ras_launched(x) == t->most_launched && !alike(x, t->most);
+  return t->most && x->counted && ni_ras_launched(x) == t->most_launched && !has_same_counts(x, t->most);
 }
 
-/* Of those who have launched most the one whose counts most of them have; without a majority one of them. */
-static void find_most(struct ni_ras_trouble *t, const struct ni_ras_rank *rank, size_t n) {
+/*
+ * Among the ranks that have launched most: one whose counts most of them have. Without a majority, one of
+ * them.
+ */
+static void find_majority(struct ni_ras_trouble *t, const struct ni_ras_rank *rank, size_t n) {
   size_t votes = 0;
   NI_EACH(const struct ni_ras_rank, x, rank, n) {
     uint64_t launched = x->counted ? ni_ras_launched(x) : 0;
@@ -103,7 +106,7 @@ static void find_most(struct ni_ras_trouble *t, const struct ni_ras_rank *rank, 
       t->most = x;
       t->most_launched = launched;
     }
-    if (alike(x, t->most))
+    if (has_same_counts(x, t->most))
       votes++;
     else
       votes--;
@@ -111,7 +114,7 @@ static void find_most(struct ni_ras_trouble *t, const struct ni_ras_rank *rank, 
 }
 
 static void count_ranks(struct ni_ras_trouble *t, const struct ni_ras_rank *rank, size_t n) {
-  find_most(t, rank, n);
+  find_majority(t, rank, n);
   NI_EACH(const struct ni_ras_rank, x, rank, n) {
     t->in[x->here]++;
     if (x->here != NI_RAS_HERE)
@@ -125,24 +128,24 @@ static void count_ranks(struct ni_ras_trouble *t, const struct ni_ras_rank *rank
   }
 }
 
-static bool in_order(const struct ni_ras_trouble *t) {
+static bool is_in_order(const struct ni_ras_trouble *t) {
   return !ni_ras_is_wait(t) && !t->in[NI_RAS_ABSENT] && !t->errors && !t->aborts && !t->starting;
 }
 
 /* ---- two looks ---- */
 
-struct pair {
+struct look_pair {
   const struct ni_ras_look *now, *before;
   struct seats is, was;
   struct ni_map comms; /* of `before` */
   bool *moved;         /* by seat of `is` */
 };
 
-static uint64_t comm_name(const struct ni_ras_comm *c) {
+static uint64_t hash_comm(const struct ni_ras_comm *c) {
   return ni_hash(ni_hash_text(ni_hash(4, c->hash), c->secondary), (uint64_t)c->size);
 }
 
-static int find_moved(struct pair *p) {
+static int find_moved(struct look_pair *p) {
   int e = find_seats(&p->is, &p->now->ras);
   if (e == 0 && p->before)
     e = find_seats(&p->was, &p->before->ras);
@@ -154,21 +157,21 @@ static int find_moved(struct pair *p) {
     p->moved[at->number] = then < 0 || p->was.seat[then].signs != p->is.seat[at->number].signs;
   }
   for (size_t i = 0; e == 0 && p->before && i < p->before->ras.n_comms; i++)
-    if (ni_map_find(&p->comms, comm_name(&p->before->ras.comm[i]), 0, (uint32_t)i) < 0)
+    if (ni_map_find(&p->comms, hash_comm(&p->before->ras.comm[i]), 0, (uint32_t)i) < 0)
       e = -ENOMEM;
   return e;
 }
 
-static void free_pair(struct pair *p) {
+static void free_pair(struct look_pair *p) {
   free_seats(&p->is);
   free_seats(&p->was);
   ni_map_free(&p->comms);
   free(p->moved);
 }
 
-/* Since which look nobody of it has moved. Who does not answer says nothing. */
-static uint64_t still_since(const struct pair *p, const struct ni_ras_comm *c) {
-  int64_t then = p->before && !c->odd ? ni_map_get(&p->comms, comm_name(c), 0) : -1;
+/* Since which look no rank of it has moved. A rank that does not answer says nothing. */
+static uint64_t standing_since(const struct look_pair *p, const struct ni_ras_comm *c) {
+  int64_t then = p->before && !c->odd ? ni_map_get(&p->comms, hash_comm(c), 0) : -1;
   if (then < 0)
     return p->now->ns;
   for (size_t k = c->first; k < c->first + c->n; k++)
@@ -196,9 +199,10 @@ static int by_weight(const void *a, const void *b) {
 }
 
 /*
- * Who has launched what others of it have not waits for them there: where he is behind himself that is why.
+ * A rank that has launched what others of the communicator have not waits for them there. Where it is behind
+ * elsewhere, that is why.
  */
-static void find_consequences(struct ni_ras_verdict *v, struct pair *p) {
+static void find_consequences(struct ni_ras_verdict *v, struct look_pair *p) {
   const struct ni_ras *r = &p->now->ras;
   bool any_root = false;
   NI_EACH(const struct ni_ras_trouble, t, v->trouble, v->n)
@@ -215,7 +219,7 @@ static void find_consequences(struct ni_ras_verdict *v, struct pair *p) {
   NI_EACH(struct ni_ras_trouble, t, v->trouble, v->n) t->consequence = false;
 }
 
-static int find_troubles(struct ni_ras_verdict *v, struct pair *p) {
+static int find_troubles(struct ni_ras_verdict *v, struct look_pair *p) {
   const struct ni_ras *r = &p->now->ras;
   size_t cap = 0;
   for (size_t i = 0; i < r->n_comms; i++) {
@@ -225,7 +229,7 @@ static int find_troubles(struct ni_ras_verdict *v, struct pair *p) {
       continue;
     v->comms++;
     count_ranks(&t, r->rank + t.comm->first, t.comm->n);
-    if (in_order(&t))
+    if (is_in_order(&t))
       continue;
     t.still_ns = p->now->ns - p->now->still_since[i];
     t.hangs = ni_ras_is_wait(&t) && p->before && t.still_ns >= v->limit_ns;
@@ -239,7 +243,7 @@ static int find_troubles(struct ni_ras_verdict *v, struct pair *p) {
   return 0;
 }
 
-static void count_processes(struct ni_ras_verdict *v, const struct pair *p) {
+static void count_processes(struct ni_ras_verdict *v, const struct look_pair *p) {
   for (size_t i = 0; i < p->is.n; i++) {
     const struct seat *s = &p->is.seat[i];
     enum ni_ras_here here = s->here ? (enum ni_ras_here)s->here : s->counted ? NI_RAS_HERE : NI_RAS_ABSENT;
@@ -249,8 +253,8 @@ static void count_processes(struct ni_ras_verdict *v, const struct pair *p) {
   }
 }
 
-/* How long the whole job has stood: what moved last of all communicators. */
-static uint64_t all_still(const struct ni_ras_verdict *v) {
+/* How long the whole job has stood still: by what moved last, of all communicators. */
+static uint64_t all_standing_ns(const struct ni_ras_verdict *v) {
   const struct ni_ras_look *l = v->look;
   uint64_t since = 0;
   for (size_t i = 0; i < l->ras.n_comms; i++)
@@ -259,7 +263,7 @@ static uint64_t all_still(const struct ni_ras_verdict *v) {
   return since ? l->ns - since : 0;
 }
 
-static enum ni_hang_answer answer(const struct ni_ras_verdict *v) {
+static enum ni_hang_answer decide_answer(const struct ni_ras_verdict *v) {
   bool gone = v->in[NI_RAS_DEAD] || v->in[NI_RAS_UNRESPONSIVE], stands = false, hangs = false;
   if (v->comms == 0 && v->odd == 0)
     return NI_HANG_NO_DATA_AT_ALL;
@@ -278,14 +282,14 @@ static enum ni_hang_answer answer(const struct ni_ras_verdict *v) {
 
 int ni_ras_judge(struct ni_ras_verdict *v, struct ni_ras_look *now, const struct ni_ras_look *before,
                  uint64_t limit_ns) {
-  struct pair p = {.now = now, .before = before && before->ns < now->ns ? before : NULL};
+  struct look_pair p = {.now = now, .before = before && before->ns < now->ns ? before : NULL};
   *v = (struct ni_ras_verdict){
       .look = now, .limit_ns = limit_ns, .apart_ns = p.before ? now->ns - before->ns : 0};
   free(now->still_since);
   now->still_since = calloc(now->ras.n_comms + 1, sizeof *now->still_since);
   int e = now->still_since ? find_moved(&p) : -ENOMEM;
   for (size_t i = 0; e == 0 && i < now->ras.n_comms; i++)
-    now->still_since[i] = still_since(&p, &now->ras.comm[i]);
+    now->still_since[i] = standing_since(&p, &now->ras.comm[i]);
   if (e == 0)
     e = find_troubles(v, &p);
   if (e == 0)
@@ -293,8 +297,8 @@ int ni_ras_judge(struct ni_ras_verdict *v, struct ni_ras_look *now, const struct
   free_pair(&p);
   if (e < 0)
     return e;
-  v->still_ns = all_still(v);
-  v->answer = answer(v);
+  v->still_ns = all_standing_ns(v);
+  v->answer = decide_answer(v);
   return 0;
 }
 

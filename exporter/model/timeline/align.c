@@ -21,7 +21,7 @@ static int64_t gpu_correction(const struct ni_tr *r, uint32_t member, int64_t st
   return better - stated;
 }
 
-static int64_t better(void *arg, const struct ni_match_entry *e) {
+static int64_t correct_match_time(void *arg, const struct ni_match_entry *e) {
   const struct ni_tr *r = arg;
   const struct ni_host_clock *c = &r->host[ni_tr_host_of(r, &r->member[e->member])].clock;
   const int64_t add = gpu_correction(r, e->member, e->stated_ns, e->start_ns), end = e->end_ns + add;
@@ -45,7 +45,7 @@ static bool is_shown(const struct ni_tr *r, uint32_t host) {
 }
 
 /* What all commands know of the host, where one run has it; NULL. */
-static const struct ni_clocks_host *known(const struct ni_clocks *c, const char *name) {
+static const struct ni_clocks_host *find_known_host(const struct ni_clocks *c, const char *name) {
   const struct ni_clocks_host *found = NULL;
   for (uint32_t i = 0; i < c->n_hosts; i++) {
     if (strcmp(c->host[i].name, name) != 0)
@@ -57,18 +57,18 @@ static const struct ni_clocks_host *known(const struct ni_clocks *c, const char 
   return found;
 }
 
-static const char *name_of(const struct ni_tr *r, uint32_t host) {
+static const char *name_host(const struct ni_tr *r, uint32_t host) {
   return ni_name_text(&r->names, r->host[host].name);
 }
 
 /* Steps, and the reference: the known one of the lowest rank's host, if it is shown. */
-static int take_known(struct ni_tr *r) {
+static int use_known_clocks(struct ni_tr *r) {
   struct ni_clocks c = {0};
   int e = ni_clocks_of_ledger(&c, &r->ledger);
   const uint32_t lowest = r->reference;
-  const struct ni_clocks_host *of_lowest = e == 0 ? known(&c, name_of(r, lowest)) : NULL;
+  const struct ni_clocks_host *of_lowest = e == 0 ? find_known_host(&c, name_host(r, lowest)) : NULL;
   for (uint32_t i = 0; e == 0 && i < r->n_hosts; i++) {
-    const struct ni_clocks_host *h = known(&c, name_of(r, i));
+    const struct ni_clocks_host *h = find_known_host(&c, name_host(r, i));
     struct ni_host_clock *to = &r->host[i].clock;
     to->n_steps = h ? h->clock.n_steps : 0;
     if (h)
@@ -91,7 +91,7 @@ static void set_gpu_errors(struct ni_tr *r) {
   }
 }
 
-static int fit(struct ni_tr *r, int64_t since_ns, int64_t until_ns) {
+static int fit_clocks(struct ni_tr *r, int64_t since_ns, int64_t until_ns) {
   struct ni_host_clock *clock = calloc(r->n_hosts, sizeof *clock);
   struct ni_straight s = {.clock = clock,
                           .n_hosts = r->n_hosts,
@@ -99,7 +99,7 @@ static int fit(struct ni_tr *r, int64_t since_ns, int64_t until_ns) {
                           .match = &r->match,
                           .messages = &r->messages,
                           .host_of = host_of,
-                          .better = better,
+                          .better = correct_match_time,
                           .arg = r,
                           .epoch_ns = r->first_ns == INT64_MAX ? 0 : r->first_ns / 2 + r->last_ns / 2,
                           .since_ns = since_ns,
@@ -128,15 +128,16 @@ int ni_tr_align(struct ni_tr *r) {
     return ni_tr_fail(r, -E2BIG, "%u hosts: clocks can be aligned for %d; choose some with --node or --rank",
                       r->n_hosts, NI_STRAIGHT_HOSTS);
   const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
-  int e = take_known(r);
+  int e = use_known_clocks(r);
   if (e == 0)
-    e = fit(r, r->since_ns, r->until_ns);
+    e = fit_clocks(r, r->since_ns, r->until_ns);
   /* A short window may hold nothing that joins all hosts: then the whole run has to do. */
   bool all = true;
   for (uint32_t i = 0; i < r->n_units; i++)
     all &= !r->unit[i].shown || r->host[r->process[r->unit[i].process].host].clock.aligned;
-  if (e == 0 && windowed && !all && !r->windowed)
-    e = fit(r, INT64_MIN, INT64_MAX);
+  const bool may_widen = windowed && !r->windowed;
+  if (e == 0 && may_widen && !all)
+    e = fit_clocks(r, INT64_MIN, INT64_MAX);
   ni_match_free(&r->match);
   ni_match_free(&r->messages);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;

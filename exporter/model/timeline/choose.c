@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-bool ni_tr_choosing(const struct ni_tr_options *o) {
+bool ni_tr_is_choosing(const struct ni_tr_options *o) {
   const struct ni_filters *f = &o->filter;
   return !o->with.n && (f->since.base || f->until.base || f->rank.n || f->host.n || f->comm.n);
 }
@@ -38,10 +38,10 @@ void ni_tr_choose_free(struct ni_tr *r) {
 }
 
 /*
- * Host time to the clock of the window: how far a host is ahead then, at least or at most, whichever of its
+ * How far ahead of the clock of the window a host is at that time, at least or at most, whichever of its
  * steps lie before.
  */
-static int64_t ahead(const struct ni_tr *r, uint32_t host, int64_t t, bool most) {
+static int64_t ahead_at(const struct ni_tr *r, uint32_t host, int64_t t, bool most) {
   const struct ni_host_clock *c = &r->host[host].clock;
   int64_t steps = 0, end = 0;
   for (uint32_t i = 0; i < c->n_steps; i++) {
@@ -57,24 +57,26 @@ bool ni_tr_touches(const struct ni_tr *r, uint32_t host, bool matching, int64_t 
     return begin <= end;
   int64_t since = r->since_ns, until = r->until_ns;
   if (since != INT64_MIN)
-    since += (matching ? 0 : ahead(r, host, since, false)) - NI_TR_CLOCK_NS;
+    since += (matching ? 0 : ahead_at(r, host, since, false)) - NI_TR_CLOCK_NS;
   if (until != INT64_MAX)
-    until += (matching ? 0 : ahead(r, host, until, true)) + NI_TR_CLOCK_NS;
+    until += (matching ? 0 : ahead_at(r, host, until, true)) + NI_TR_CLOCK_NS;
   return end >= since && begin <= until;
 }
 
-static bool wanted(const struct ni_tr *r, const struct ni_tr_log *x, const struct ni_granule *g,
-                   bool matching) {
+static bool is_granule_wanted(const struct ni_tr *r, const struct ni_tr_log *x, const struct ni_granule *g,
+                              bool matching) {
   if (!matching && g->process_lines && x->process != NI_TR_NONE) {
     const uint32_t u = r->process[x->process].first_unit;
-    if (u != NI_TR_NONE && r->unit[u].shown && !r->opt.filter.comm.n &&
+    const bool is_shown = u != NI_TR_NONE && r->unit[u].shown;
+    if (is_shown && !r->opt.filter.comm.n &&
         ni_tr_touches(r, r->process[x->process].host, false, g->begin_ns, g->end_ns))
       return true;
   }
   for (uint32_t i = 0; i < g->n_sorts; i++) {
     const struct ni_granule_sort *s = &x->map->sort[x->map->list[g->first_sort + i]];
     const uint32_t first = ni_tr_first_of(r, x, s->context);
-    if (first == NI_TR_NONE || (s->kind != NI_SORT_OP && (matching || s->kind != NI_SORT_EVENT)))
+    const bool is_of_kind = s->kind == NI_SORT_OP || (!matching && s->kind == NI_SORT_EVENT);
+    if (first == NI_TR_NONE || !is_of_kind)
       continue;
     const struct ni_tr_member *m = &r->member[first];
     if ((matching ? m->matched : m->drawn) &&
@@ -84,7 +86,7 @@ static bool wanted(const struct ni_tr *r, const struct ni_tr_log *x, const struc
   return false;
 }
 
-/* Records without a time are told of all logs: those that have maps here, others while they are read. */
+/* Counts records without a time, of all logs: of logs with maps here, of others while they are read. */
 static void count_untimed(struct ni_tr *r, const struct ni_tr_log *x) {
   for (size_t i = 0; i < x->map->n_sorts; i++) {
     const struct ni_granule_sort *s = &x->map->sort[i];
@@ -104,7 +106,7 @@ void ni_tr_choose(struct ni_tr *r, enum ni_tr_pass pass) {
   for (size_t f = 0; f < r->files.n; f++) {
     struct ni_tr_log *x = &r->log[f];
     for (size_t i = 0; x->map && i < x->map->n; i++)
-      x->wanted[i] = wanted(r, x, &x->map->item[i], matching);
+      x->wanted[i] = is_granule_wanted(r, x, &x->map->item[i], matching);
     if (x->map && !matching)
       count_untimed(r, x);
   }

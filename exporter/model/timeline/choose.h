@@ -30,7 +30,7 @@
 #define NI_TR_CLOCK_NS INT64_C(1000000000)
 
 /* Is a part asked for? With --with, everything is read: kernels of the whole run tell that file's clock. */
-bool ni_tr_choosing(const struct ni_tr_options *o);
+bool ni_tr_is_choosing(const struct ni_tr_options *o);
 /* Before the first pass: r->log of r->atlas. 0 or -ENOMEM. */
 int ni_tr_choose_begin(struct ni_tr *r);
 /* For NI_TR_MATCH (r->windowed: about the window alone) and, once clocks are aligned, NI_TR_DRAW. */

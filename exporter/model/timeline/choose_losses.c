@@ -39,7 +39,7 @@ static NI_ORDER_BY(by_spot, struct spot, first, p2p, file, granule)
 static const struct reach nothing = {INT64_MIN, INT64_MAX, INT64_MAX, INT64_MIN};
 static const struct reach border = {INT64_MAX, INT64_MIN, INT64_MAX, INT64_MIN}; /* nobody gets over it */
 
-static void add_reach(struct reach *to, const struct reach *x) {
+static void extend_reach(struct reach *to, const struct reach *x) {
   if (x->first_us > to->first_us)
     to->first_us = x->first_us;
   if (x->last_us < to->last_us)
@@ -51,7 +51,7 @@ static void add_reach(struct reach *to, const struct reach *x) {
 }
 
 /* The rows of the logs from..to-1, one behind the other. Spot k is leaf k + 1: leaf 0 is a border. */
-struct rows {
+struct granule_rows {
   uint32_t from, to;
   struct spot *spot;
   size_t n, cap, leaves; /* leaves: a power of two */
@@ -59,21 +59,21 @@ struct rows {
   uint32_t *cover;       /* by leaf: how many losses want it, less how many want the one before */
 };
 
-static void free_rows(struct rows *x) {
+static void free_rows(struct granule_rows *x) {
   free(x->spot);
   free(x->tree);
   free(x->cover);
 }
 
-static int add_spot(struct rows *x, const struct spot *s) {
+static int add_spot(struct granule_rows *x, const struct spot *s) {
   if (!ni_array_room(x->spot, x->n, x->cap))
     return -ENOMEM;
   x->spot[x->n++] = *s;
   return 0;
 }
 
-/* Spots of one log: of members that have losses, by the first of their name. */
-static int add_log(struct rows *x, const struct ni_tr *r, uint32_t file, const bool *asked) {
+/* Adds spots of one log: of members that have losses, by the first one of their name. */
+static int add_log(struct granule_rows *x, const struct ni_tr *r, uint32_t file, const bool *asked) {
   const struct ni_granules *g = r->log[file].map;
   struct spot *of = malloc((g->n_sorts + 1) * sizeof *of); /* each sort */
   int e = of ? 0 : -ENOMEM;
@@ -99,7 +99,7 @@ static int add_log(struct rows *x, const struct ni_tr *r, uint32_t file, const b
   return e;
 }
 
-static int build_rows(struct rows *x, const struct ni_tr *r, const bool *asked) {
+static int build_rows(struct granule_rows *x, const struct ni_tr *r, const bool *asked) {
   int e = 0;
   for (uint32_t file = x->from; e == 0 && file < x->to; file++)
     e = add_log(x, r, file, asked);
@@ -128,19 +128,20 @@ static int build_rows(struct rows *x, const struct ni_tr *r, const bool *asked) 
   }
   for (size_t i = x->leaves; --i > 0;) {
     x->tree[i] = x->tree[2 * i];
-    add_reach(&x->tree[i], &x->tree[2 * i + 1]);
+    extend_reach(&x->tree[i], &x->tree[2 * i + 1]);
   }
   return 0;
 }
 
-/* When a loss was told, in us; whoever wrote it, in ns it is a number as well. */
-static int64_t told_us(const struct ni_tr_gap *g) {
+/* When a loss was written down, in us. Whoever wrote it, it fits into a number of ns as well. */
+static int64_t loss_time_us(const struct ni_tr_gap *g) {
   const int64_t most = INT64_MAX / 1000 - 1;
   return g->told_us < 0 || g->told_us > most ? most : g->told_us;
 }
 
-/* From a leaf on, or back: the leaf where it ends. *all: with what lies between. */
-static size_t walk(const struct rows *x, size_t leaf, bool on, int64_t told, struct reach *all) {
+/* Walks from a leaf forward or back. Returns the leaf where it ends; *all: with what lies between. */
+static size_t walk_leaves(const struct granule_rows *x, size_t leaf, bool on, int64_t told,
+                          struct reach *all) {
   const int64_t near = NI_TR_CLOCK_NS / 1000;
   for (size_t at = x->leaves + leaf;;) {
     const struct reach *here = &x->tree[at];
@@ -149,7 +150,7 @@ static size_t walk(const struct rows *x, size_t leaf, bool on, int64_t told, str
       at = 2 * at + !on; /* the half that comes first */
       continue;
     }
-    add_reach(all, here);
+    extend_reach(all, here);
     if (!over)
       return at - x->leaves;
     at += on ? 1 : (size_t)-1;
@@ -159,18 +160,18 @@ static size_t walk(const struct rows *x, size_t leaf, bool on, int64_t told, str
   }
 }
 
-static void choose_loss(const struct ni_tr *r, const struct rows *x, const struct loss *l) {
+static void choose_loss(const struct ni_tr *r, const struct granule_rows *x, const struct loss *l) {
   const struct ni_tr_member *m = &r->member[l->member];
   struct ni_tr_gap *g = l->gap;
   const struct spot own = {m->first, g->kind != NI_KIND_COLL, g->file, g->granule};
-  const int64_t told = told_us(g);
+  const int64_t told = loss_time_us(g);
   struct reach all = {.begin_ns = told * 1000, .end_ns = told * 1000};
   size_t at, from = 1, to = 0;
   ni_array_search(at, x->n, by_spot(&x->spot[at], &own) < 0);
   if (at < x->n && x->spot[at].first == own.first && x->spot[at].p2p == own.p2p) {
     const bool within = by_spot(&x->spot[at], &own) == 0;
-    to = walk(x, at + 1, true, told, &all);
-    from = walk(x, at + within, false, told, &all);
+    to = walk_leaves(x, at + 1, true, told, &all);
+    from = walk_leaves(x, at + within, false, told, &all);
   }
   g->away = !ni_tr_touches(r, ni_tr_host_of(r, m), false, all.begin_ns, all.end_ns);
   if (g->away || from > to)
@@ -179,8 +180,9 @@ static void choose_loss(const struct ni_tr *r, const struct rows *x, const struc
   x->cover[to + 1]--;
 }
 
-/* Losses of logs that follow each other. */
-static int choose_some(struct ni_tr *r, struct rows *x, const struct loss *loss, size_t n, bool *asked) {
+/* Chooses losses of logs that follow each other. */
+static int choose_losses_of_process(struct ni_tr *r, struct granule_rows *x, const struct loss *loss,
+                                    size_t n, bool *asked) {
   for (size_t i = 0; i < n; i++)
     asked[r->member[loss[i].member].first] = true;
   int e = build_rows(x, r, asked);
@@ -198,7 +200,7 @@ static int choose_some(struct ni_tr *r, struct rows *x, const struct loss *loss,
   return e;
 }
 
-static bool go_on(const struct ni_tr *r, uint32_t file) {
+static bool continues_process(const struct ni_tr *r, uint32_t file) {
   const struct ni_tr_log *x = &r->log[file];
   return file + 1 < r->files.n && x[1].map && x[1].process == x->process;
 }
@@ -222,13 +224,13 @@ int ni_tr_choose_losses(struct ni_tr *r) {
   if (n > 1)
     qsort(loss, n, sizeof *loss, by_file);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
-    struct rows x = {.from = loss[i].file, .to = loss[i].file + 1};
-    while (x.from > 0 && r->log[x.from - 1].map && go_on(r, x.from - 1))
+    struct granule_rows x = {.from = loss[i].file, .to = loss[i].file + 1};
+    while (x.from > 0 && r->log[x.from - 1].map && continues_process(r, x.from - 1))
       x.from--;
-    while (go_on(r, x.to - 1))
+    while (continues_process(r, x.to - 1))
       x.to++;
     for (end = i; end < n && loss[end].file < x.to; end++) {}
-    e = choose_some(r, &x, &loss[i], end - i, asked);
+    e = choose_losses_of_process(r, &x, &loss[i], end - i, asked);
     free_rows(&x);
   }
   free(loss);

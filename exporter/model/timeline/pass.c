@@ -12,7 +12,7 @@
 #include "exporter/model/ledger/take.h"
 #include "exporter/model/ledger/judge.h"
 
-struct reading {
+struct pass_reading {
   struct ni_tr *r;
   bool first;
   int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *);
@@ -36,8 +36,11 @@ static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32
   return 0;
 }
 
-/* Its lines follow each other, so most know it from the line before; only process lines say when it began. */
-static int64_t find_process(struct reading *x, const struct ni_line *l) {
+/*
+ * Lines of a process follow each other, so most lines know it from the line before. Only process lines say
+ * when it began.
+ */
+static int64_t find_process(struct pass_reading *x, const struct ni_line *l) {
   struct ni_tr *r = x->r;
   bool says = l->kind == NI_LINE_PROCESS;
   if (!says && x->process != NI_TR_NONE) {
@@ -59,8 +62,8 @@ static int64_t find_process(struct reading *x, const struct ni_line *l) {
   return k;
 }
 
-/* A comm line says which instance of its communicator begins; other lines belong to the newest. */
-static int64_t find_member(struct reading *x, const struct ni_line *l) {
+/* A comm line says which instance of its communicator begins. Other lines belong to the newest instance. */
+static int64_t find_member(struct pass_reading *x, const struct ni_line *l) {
   struct ni_tr *r = x->r;
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
   /* members alone count here: no communicator's run */
@@ -79,8 +82,8 @@ static int64_t find_member(struct reading *x, const struct ni_line *l) {
   return k;
 }
 
-static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct reading *x = arg;
+static int read_timeline_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  struct pass_reading *x = arg;
   struct ni_tr *r = x->r;
   int e = r->pass == NI_TR_ALL ? ni_ledger_take(&r->ledger, l, line_no) : 0;
   int64_t process = e < 0 ? e : find_process(x, l), member = NI_TR_NONE;
@@ -100,12 +103,12 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   return x->take(r, &w, l);
 }
 
-static int take_fault(void *arg, const struct ni_fault *f) {
-  return ni_ledger_fault(&((struct reading *)arg)->r->ledger, f);
+static int count_fault(void *arg, const struct ni_fault *f) {
+  return ni_ledger_fault(&((struct pass_reading *)arg)->r->ledger, f);
 }
 
-/* What a map says of the process: what all its lines would have said. */
-static void tell_process(struct ni_tr *r, const struct ni_tr_log *log, uint32_t process) {
+/* Sets what a map says of the process: what all its lines would have said. */
+static void set_process_from_map(struct ni_tr *r, const struct ni_tr_log *log, uint32_t process) {
   struct ni_tr_process *p = &r->process[process];
   const struct ni_granules *g = log->map;
   if ((int64_t)g->last_dump_us > p->last_us)
@@ -116,10 +119,10 @@ static void tell_process(struct ni_tr *r, const struct ni_tr_log *log, uint32_t 
 }
 
 /*
- * Who the lines of a granule are about, in the order of their numbers; and each filter is asked what their
- * lines would have asked.
+ * Introduces who the lines of a granule are about, in the order of their numbers, and asks each filter what
+ * their lines would have asked.
  */
-static int introduce(struct reading *x, struct ni_tr_log *log, size_t granule) {
+static int introduce_granule(struct pass_reading *x, struct ni_tr_log *log, size_t granule) {
   const struct ni_granules *g = log->map;
   const struct ni_granule *at = &g->item[granule];
   const struct ni_words *coll = &x->r->opt.filter.coll;
@@ -131,7 +134,7 @@ static int introduce(struct reading *x, struct ni_tr_log *log, size_t granule) {
     if (process < 0)
       return (int)process;
     x->process = (uint32_t)process;
-    tell_process(x->r, log, x->process);
+    set_process_from_map(x->r, log, x->process);
     if ((l.ident.comm_hash || s->kind == NI_SORT_OP) && (member = find_member(x, &l)) < 0)
       return (int)member;
     if (l.ident.comm_hash || s->kind == NI_SORT_OP)
@@ -142,8 +145,8 @@ static int introduce(struct reading *x, struct ni_tr_log *log, size_t granule) {
   return 0;
 }
 
-static int read_granules(struct reading *x, struct ni_scan *scan, struct ni_scan_to *to, const char *path,
-                         size_t from, size_t n) {
+static int read_granules(struct pass_reading *x, struct ni_scan *scan, struct ni_scan_to *to,
+                         const char *path, size_t from, size_t n) {
   const struct ni_granules *g = x->r->log[x->r->file].map;
   const struct ni_range range = ni_granules_range(g, from, n);
   struct ni_scan_end end;
@@ -160,7 +163,8 @@ static int read_granules(struct reading *x, struct ni_scan *scan, struct ni_scan
   return ni_scan_file(scan, path, &range, to, &end);
 }
 
-static int read_map(struct reading *x, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_file *f) {
+static int read_map(struct pass_reading *x, struct ni_scan *scan, struct ni_scan_to *to,
+                    const struct ni_file *f) {
   struct ni_tr_log *log = &x->r->log[x->r->file];
   const struct ni_granules *g = log->map;
   int e = 0;
@@ -174,12 +178,12 @@ static int read_map(struct reading *x, struct ni_scan *scan, struct ni_scan_to *
     else
       e = ni_scan_kept(scan, g, i, n, to);
     if (e == 0 && x->first)
-      e = introduce(x, log, i);
+      e = introduce_granule(x, log, i);
   }
   if (!x->first || x->process == NI_TR_NONE || e < 0)
     return e;
   log->process = x->process;
-  tell_process(x->r, log, x->process);
+  set_process_from_map(x->r, log, x->process);
   if (g->first_ns < x->r->first_ns)
     x->r->first_ns = g->first_ns;
   if (g->last_ns > x->r->last_ns)
@@ -188,9 +192,9 @@ static int read_map(struct reading *x, struct ni_scan *scan, struct ni_scan_to *
   return 0;
 }
 
-static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
-                     void **result) {
-  struct reading *x = arg;
+static int read_timeline_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to,
+                              const struct ni_scan_part *p, void **result) {
+  struct pass_reading *x = arg;
   const bool account = x->r->pass == NI_TR_ALL;
   struct ni_scan_end end;
   x->file = p->file;
@@ -198,11 +202,11 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   x->r->file = (uint32_t)p->file_no;
   x->r->granule = NI_TR_NONE;
   to->arg = x;
-  to->take = take_line;
+  to->take = read_timeline_line;
   if (x->r->log && x->r->log[p->file_no].map)
     return read_map(x, scan, to, p->file);
   if (account)
-    to->fault = take_fault;
+    to->fault = count_fault;
   if (account)
     ni_ledger_begin(&x->r->ledger, p->file, true);
   int e = ni_scan_file(scan, p->file->path, NULL, to, &end);
@@ -213,7 +217,7 @@ static int read_file(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
 
 int ni_tr_pass(struct ni_tr *r, enum ni_tr_pass pass,
                int (*take)(struct ni_tr *, const struct ni_tr_where *, const struct ni_line *)) {
-  struct reading x = {.r = r, .first = pass <= NI_TR_WHO, .take = take};
+  struct pass_reading x = {.r = r, .first = pass <= NI_TR_WHO, .take = take};
   struct ni_scan_plan plan = {0};
   r->pass = pass;
   if (pass == NI_TR_ALL)
@@ -228,7 +232,7 @@ int ni_tr_pass(struct ni_tr *r, enum ni_tr_pass pass,
                                              .jobs = 1,
                                              .progress = &r->progress,
                                              .arg = &x,
-                                             .part = read_file,
+                                             .part = read_timeline_file,
                                              .phase = pass == NI_TR_DRAW ? "draw" : "read"});
   ni_scan_plan_free(&plan);
   return e < 0 ? ni_tr_fail(r, e, "%s", strerror(-e)) : 0;

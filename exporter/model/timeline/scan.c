@@ -20,10 +20,10 @@
 #include "format/names.h"
 
 /*
- * Functions in which every rank needs something from every other, so that none can end before the last has
- * begun.
+ * In these functions every rank needs something from every other rank, so none can end before the last one
+ * has begun.
  */
-static bool meets(const struct ni_record *o, int32_t n_ranks) {
+static bool is_meeting_point(const struct ni_record *o, int32_t n_ranks) {
   enum ni_func f = ni_func_from_name(o->func);
   return n_ranks > 1 && o->msg_bytes > 0 &&
       (f == NI_FUNC_ALLREDUCE || f == NI_FUNC_ALLGATHER || f == NI_FUNC_REDUCESCATTER);
@@ -63,7 +63,7 @@ static int add_message(struct ni_tr *r, const struct ni_record *o, const struct 
   return err < 0 ? err : ni_sort_add(r->p2p, &m, sizeof m);
 }
 
-static uint64_t key_of(const struct ni_tr *r, const struct message *m, uint64_t k) {
+static uint64_t hash_message(const struct ni_tr *r, const struct message *m, uint64_t k) {
   const struct ni_who_member *who = &r->who.member[m->entry.member];
   uint64_t here = (uint32_t)who->rank, there = (uint32_t)m->peer;
   uint64_t pair = m->entry.receives ? there << 32 | here : here << 32 | there;
@@ -104,7 +104,7 @@ static int match_messages(struct ni_tr *r) {
       count[n_counts++] = 0;
     const uint64_t counted = count[at]++, k = m->pair_sn != NI_NO_SN ? m->pair_sn : counted;
     if (m->timed && m->peer != r->who.member[member].rank)
-      e = ni_match_add(&r->messages, key_of(r, m, k), &m->entry);
+      e = ni_match_add(&r->messages, hash_message(r, m, k), &m->entry);
   }
   ni_map_free(&pairs);
   free(count);
@@ -113,7 +113,7 @@ static int match_messages(struct ni_tr *r) {
   return e < 0 ? e : got;
 }
 
-/* Before the clocks of the hosts are known: when, and who met whom. */
+/* Before the clocks of the hosts are known: notes when an operation was, and who took part. */
 static int match_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l,
                            int64_t start, int64_t dur, enum ni_placed how) {
   const struct ni_who_member *who = &r->who.member[member];
@@ -122,7 +122,7 @@ static int match_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t mem
     h->first_ns = start;
   if (start + dur > h->last_ns)
     h->last_ns = start + dur;
-  if (!l->is_p2p && (how == NI_BY_ENQUEUE || !meets(&l->op, who->n_ranks)))
+  if (!l->is_p2p && (how == NI_BY_ENQUEUE || !is_meeting_point(&l->op, who->n_ranks)))
     return 0;
   struct ni_match_entry e = {.start_ns = start,
                              .end_ns = start + dur,
@@ -134,7 +134,7 @@ static int match_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t mem
                       &e);
 }
 
-static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l) {
+static int add_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t member, const struct ni_line *l) {
   int64_t start, dur;
   enum ni_placed how = ni_place(l, &start, &dur);
   r->count.operations += r->pass != NI_TR_MATCH;
@@ -147,8 +147,8 @@ static int take_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t memb
   return r->pass == NI_TR_WHO ? 0 : match_operation(r, m, member, l, start, dur, how);
 }
 
-static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member,
-                      const struct ni_clock_line *k) {
+static int add_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member,
+                     const struct ni_clock_line *k) {
   if (k->gpu_offset_ns == NI_NO_OFFSET || !ni_time_of_a_job(k->gpu_offset_at_ns))
     return 0;
   m->gpu_offset_ns = k->gpu_offset_ns;
@@ -160,7 +160,7 @@ static int take_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member,
   return 0;
 }
 
-static int take_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap_line *g, int64_t told_us) {
+static int add_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap_line *g, int64_t told_us) {
   struct ni_tr_gap x = {.from = g->rec_sn_from,
                         .to = g->rec_sn_to,
                         .count = g->count,
@@ -182,8 +182,8 @@ static int take_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap
 /* More hanging operations than this in one communicator say no more than these. */
 enum { OPEN_MAX = 4096 };
 
-static int take_open(struct ni_tr *r, struct ni_tr_member *m, const struct ni_unfinished_line *u,
-                     int64_t told_us) {
+static int add_open_operation(struct ni_tr *r, struct ni_tr_member *m, const struct ni_unfinished_line *u,
+                              int64_t told_us) {
   uint8_t kind = ni_kind_from_name(u->kind);
   struct ni_tr_open *x = NULL;
   for (size_t i = 0; i < m->n_open && !x; i++)
@@ -212,16 +212,16 @@ static int take_open(struct ni_tr *r, struct ni_tr_member *m, const struct ni_un
 }
 
 /*
- * Lists of kinds name coll where they are no name of a list. Then NCCL does not tell of P2P, and nobody
- * counts it.
+ * Does this list of kinds leave out P2P? A list of kinds names coll; the name of a preset does not. Without
+ * P2P, NCCL does not tell of it and nobody counts it.
  */
-static bool without_p2p(const char *events) {
+static bool has_no_p2p(const char *events) {
   size_t n = events ? strlen(events) : 0;
   return n && strstr(events, "coll") && !strstr(events, "p2p,") &&
       (n < 3 || strcmp(events + n - 3, "p2p") != 0);
 }
 
-static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
+static int scan_line(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   struct ni_tr_process *p = &r->process[w->process];
   struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
   if (w->dump_us > p->last_us)
@@ -235,27 +235,27 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
         p->rank = l->process.rank;
       for (uint32_t i = 0; i < l->process.settings.n; i++)
         if (strcmp(l->process.settings.item[i].key, "NCCL_INSPECTOR_EVENTS") == 0)
-          p->p2p_changed |= without_p2p(l->process.settings.item[i].value);
+          p->p2p_changed |= has_no_p2p(l->process.settings.item[i].value);
       return 0;
     case NI_LINE_COMM:
       if (m && l->comm.init_ns && l->comm.gpu_index >= 0)
         m->gpu = l->comm.gpu_index;
       return 0;
     case NI_LINE_OP:
-      return take_operation(r, m, w->member, l);
+      return add_operation(r, m, w->member, l);
     case NI_LINE_CLOCK:
-      return m ? take_clock(r, m, w->member, &l->clock) : 0;
+      return m ? add_clock(r, m, w->member, &l->clock) : 0;
     case NI_LINE_GAP:
-      return m ? take_gap(r, m, &l->gap, w->dump_us) : 0;
+      return m ? add_gap(r, m, &l->gap, w->dump_us) : 0;
     case NI_LINE_INCOMPLETE:
     case NI_LINE_STUCK:
     case NI_LINE_IN_FLIGHT:
-      return m ? take_open(r, m, &l->unfinished, w->dump_us) : 0;
+      return m ? add_open_operation(r, m, &l->unfinished, w->dump_us) : 0;
     case NI_LINE_DUMP_STATS:
       p->final |= l->stats.has_accounting && l->stats.final && !m;
       return 0;
     case NI_LINE_CONTROL:
-      p->p2p_changed |= without_p2p(l->control.events);
+      p->p2p_changed |= has_no_p2p(l->control.events);
       return ni_tag_names_take(&r->tags, &l->control);
     case NI_LINE_API:
       p->has_api = true;
@@ -271,34 +271,34 @@ static int take(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_li
   }
 }
 
-static bool same_member(const struct ni_who_member *a, const struct ni_who_process *p,
-                        const struct ni_ledger_member *m) {
+static bool is_same_member(const struct ni_who_member *a, const struct ni_who_process *p,
+                           const struct ni_ledger_member *m) {
   const struct ni_who_member *b = m->who;
   const struct ni_who_process *q = m->process->who;
   return a->hash == b->hash && a->rank == b->rank && a->n_ranks == b->n_ranks && a->init_ns == b->init_ns &&
       p->pid == q->pid && p->start_ns == q->start_ns && strcmp(p->host, q->host) == 0;
 }
 
-static uint64_t member_hash(const struct ni_who_member *m, const struct ni_who_process *p) {
+static uint64_t hash_member(const struct ni_who_member *m, const struct ni_who_process *p) {
   uint64_t hash = ni_hash(ni_hash(ni_hash(0, m->hash), (uint32_t)m->rank), m->init_ns);
   return ni_hash_text(ni_hash(hash, (uint64_t)p->pid), p->host);
 }
 
-/* A record of an operation that was open came after all: the account has its number. 0 or -ENOMEM. */
+/* Finds open operations whose record came after all: the account has their number. 0 or -ENOMEM. */
 static int find_finished(struct ni_tr *r) {
   struct ni_index open = {0}; /* of members that have some */
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++)
     if (r->member[i].n_open)
-      e = ni_index_add(&open, member_hash(&r->who.member[i], &r->who.process[r->who.member[i].process]), i);
+      e = ni_index_add(&open, hash_member(&r->who.member[i], &r->who.process[r->who.member[i].process]), i);
   for (size_t k = 0; e == 0 && k < r->ledger.n_members; k++) {
     const struct ni_ledger_member *x = r->ledger.member[k];
-    const uint64_t hash = member_hash(x->who, x->process->who);
+    const uint64_t hash = hash_member(x->who, x->process->who);
     uint32_t i;
     for (size_t at = 0; (i = ni_index_next(&open, hash, &at)) != NI_INDEX_NONE;) {
       struct ni_tr_member *m = &r->member[i];
       const struct ni_who_member *who = &r->who.member[i];
-      for (size_t o = 0; same_member(who, &r->who.process[who->process], x) && o < m->n_open; o++) {
+      for (size_t o = 0; is_same_member(who, &r->who.process[who->process], x) && o < m->n_open; o++) {
         const struct ni_seq_set *there = &x->kind[m->open[o].kind].rec_sn;
         m->open[o].finished |=
             m->open[o].u.rec_sn < there->floor || ni_seq_set_has(there, m->open[o].u.rec_sn);
@@ -310,7 +310,7 @@ static int find_finished(struct ni_tr *r) {
 }
 
 /* What is said of the whole run. */
-static int settle(struct ni_tr *r) {
+static int settle_run(struct ni_tr *r) {
   int e = ni_tr_settle(r);
   if (e == 0)
     e = ni_ledger_judge(&r->ledger);
@@ -335,13 +335,13 @@ int ni_tr_scan(struct ni_tr *r) {
   r->last_ns = INT64_MIN;
   int e = r->log ? 0 : ni_match_init(&r->match, NI_MATCH_ENTRIES);
   if (e == 0)
-    e = ni_tr_pass(r, r->log ? NI_TR_WHO : NI_TR_ALL, take);
+    e = ni_tr_pass(r, r->log ? NI_TR_WHO : NI_TR_ALL, scan_line);
   if (e == 0 && !r->log)
     e = match_messages(r);
-  return e < 0 ? e : settle(r);
+  return e < 0 ? e : settle_run(r);
 }
 
-static int match(struct ni_tr *r, bool windowed) {
+static int match_all(struct ni_tr *r, bool windowed) {
   r->windowed = windowed;
   ni_tr_choose(r, NI_TR_MATCH);
   for (uint32_t i = 0; i < r->n_members; i++)
@@ -352,12 +352,12 @@ static int match(struct ni_tr *r, bool windowed) {
   }
   int e = ni_match_init(&r->match, NI_MATCH_ENTRIES);
   if (e == 0)
-    e = ni_tr_pass(r, NI_TR_MATCH, take);
+    e = ni_tr_pass(r, NI_TR_MATCH, scan_line);
   return e < 0 || windowed ? e : match_messages(r);
 }
 
-/* All hosts that are shown have a clock, within what was read for it. */
-static bool clocks_known(const struct ni_tr *r) {
+/* Do all hosts that are shown have a clock, within what was read for it? */
+static bool are_clocks_known(const struct ni_tr *r) {
   for (uint32_t i = 0; i < r->n_units; i++) {
     const struct ni_tr_host *h = &r->host[r->process[r->unit[i].process].host];
     if (!r->unit[i].shown)
@@ -373,10 +373,14 @@ static bool clocks_known(const struct ni_tr *r) {
 
 int ni_tr_clocks(struct ni_tr *r) {
   const bool windowed = r->since_ns != INT64_MIN || r->until_ns != INT64_MAX;
-  int e = r->log ? match(r, windowed) : 0;
+  int e = r->log ? match_all(r, windowed) : 0;
   if (e == 0)
     e = ni_tr_align(r);
-  if (e == 0 && r->log && windowed && !clocks_known(r) && (e = match(r, false)) == 0)
-    e = ni_tr_align(r);
+  const bool is_chosen = r->log && windowed;
+  if (e == 0 && is_chosen && !are_clocks_known(r)) {
+    e = match_all(r, false);
+    if (e == 0)
+      e = ni_tr_align(r);
+  }
   return e;
 }

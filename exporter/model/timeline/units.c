@@ -24,7 +24,7 @@ static int by_size(const void *a, const void *b) {
   return k ? k : NI_BY(x, y, who->hash, who->rank, m->instance);
 }
 
-/* By unit and name: who has a name in common stands together. */
+/* By unit and name: those that share a name stand together. */
 static int by_name(const void *a, const void *b) {
   const struct order *x = a, *y = b;
   int k = NI_BY(x, y, m->unit);
@@ -53,7 +53,7 @@ static void find_ambiguous(const struct ni_tr *r, struct order *o) {
   }
 }
 
-static int new_unit(struct ni_tr *r, uint32_t process, int32_t rank, int32_t gpu, uint32_t *out) {
+static int add_unit(struct ni_tr *r, uint32_t process, int32_t rank, int32_t gpu, uint32_t *out) {
   struct ni_tr_unit u = {.process = process, .rank = rank, .gpu = gpu, .next_in_process = NI_TR_NONE};
   if (!ni_array_room(r->unit, r->n_units, r->cap_units))
     return -ENOMEM;
@@ -70,7 +70,7 @@ static int new_unit(struct ni_tr *r, uint32_t process, int32_t rank, int32_t gpu
  * communicator: a unit for each GPU, named by its rank in the largest communicator; where the log does not
  * know the GPUs, members can only be put together when they are ranks of that one communicator.
  */
-static int units_of(struct ni_tr *r, const struct order *o, size_t n) {
+static int make_units_of_process(struct ni_tr *r, const struct order *o, size_t n) {
   uint32_t process = o[0].who->process, u = NI_TR_NONE;
   bool several = false, gpus = true;
   for (size_t i = 0; i < n; i++) {
@@ -94,10 +94,11 @@ static int units_of(struct ni_tr *r, const struct order *o, size_t n) {
         while (u != NI_TR_NONE && !(r->unit[u].rank == who->rank && who->hash == o[0].who->hash))
           u = r->unit[u].next_in_process;
       /* Without GPUs, instances of one member stay together. */
-      if (u == NI_TR_NONE && !gpus && i && o[i - 1].m->first == m->first)
+      const bool is_same_member = i && o[i - 1].m->first == m->first;
+      if (u == NI_TR_NONE && !gpus && is_same_member)
         u = o[i - 1].m->unit;
       if (u == NI_TR_NONE) {
-        int e = new_unit(r, process, who->rank, m->gpu, &u);
+        int e = add_unit(r, process, who->rank, m->gpu, &u);
         if (e < 0)
           return e;
       }
@@ -111,7 +112,7 @@ static int units_of(struct ni_tr *r, const struct order *o, size_t n) {
   return 0;
 }
 
-static bool comm_wanted(const struct ni_tr *r, const struct ni_tr_member *m) {
+static bool is_comm_wanted(const struct ni_tr *r, const struct ni_tr_member *m) {
   return !r->opt.filter.comm.n ||
       ni_words_have_comm(&r->opt.filter.comm, ni_tr_who(r, m)->hash, ni_tr_comm_name(r, m));
 }
@@ -148,14 +149,14 @@ int ni_tr_settle(struct ni_tr *r) {
     qsort(o, r->n_members, sizeof *o, by_size);
   for (size_t i = 0, n; e == 0 && i < r->n_members; i += n) {
     for (n = 1; i + n < r->n_members && o[i + n].who->process == o[i].who->process; n++) {}
-    e = units_of(r, o + i, n);
+    e = make_units_of_process(r, o + i, n);
   }
   if (e == 0)
     find_ambiguous(r, o);
   free(o);
   /* A process without communicators is one, too: its marks and notes. */
   for (uint32_t p = 0, u; e == 0 && p < r->n_processes; p++)
-    if (r->process[p].first_unit == NI_TR_NONE && (e = new_unit(r, p, r->process[p].rank, -1, &u)) == 0)
+    if (r->process[p].first_unit == NI_TR_NONE && (e = add_unit(r, p, r->process[p].rank, -1, &u)) == 0)
       r->unit[u].rank_stated = r->process[p].rank >= 0;
   for (uint32_t i = 0; e == 0 && i < r->n_units; i++) {
     struct ni_tr_unit *u = &r->unit[i];
@@ -164,7 +165,7 @@ int ni_tr_settle(struct ni_tr *r) {
     u->shown = (!r->opt.filter.host.n || ni_words_have(&r->opt.filter.host, host)) && rank;
   }
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++)
-    r->member[i].shown = comm_wanted(r, &r->member[i]) && r->unit[r->member[i].unit].shown;
+    r->member[i].shown = is_comm_wanted(r, &r->member[i]) && r->unit[r->member[i].unit].shown;
   for (uint32_t i = 0; e == 0 && i < r->n_points; i++)
     e = ni_gpu_clock_add(&r->unit[r->member[r->point[i].member].unit].clock, r->point[i].at_ns,
                          r->point[i].offset_ns);

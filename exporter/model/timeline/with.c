@@ -11,13 +11,13 @@
 
 enum { KERNELS_MAX = 1 << 20, PLACES_MAX = 1 << 14 }; /* of a rank to compare; tracks with names */
 
-struct reading {
+struct kineto_reading {
   struct ni_tr *r;
   struct ni_tr_with *w;
 };
 
 /* Sends and receives are one. */
-static enum ni_func func_of(const struct ni_kineto_event *k) {
+static enum ni_func read_func(const struct ni_kineto_event *k) {
   return k->what != NI_KINETO_KERNEL     ? NI_FUNC_OTHER
       : strcmp(k->func, "SendRecv") == 0 ? NI_FUNC_SEND
                                          : ni_func_from_name(k->func);
@@ -28,8 +28,8 @@ const char *ni_tr_with_place(const struct ni_tr *r, const struct ni_tr_with *w, 
   return name < 0 ? NULL : ni_name_text(&r->names, (uint32_t)name);
 }
 
-static int take(void *arg, const struct ni_kineto_event *k) {
-  struct ni_tr_with *w = ((struct reading *)arg)->w;
+static int add_kineto_event(void *arg, const struct ni_kineto_event *k) {
+  struct ni_tr_with *w = ((struct kineto_reading *)arg)->w;
   if (k->what == NI_KINETO_FILE) {
     if (k->base_ns != INT64_MIN)
       w->base_ns = k->base_ns;
@@ -37,14 +37,15 @@ static int take(void *arg, const struct ni_kineto_event *k) {
       w->rank = k->rank;
   }
   bool process = strcmp(k->name, "process_labels") == 0, thread = strcmp(k->name, "thread_name") == 0;
-  if (k->phase == 'M' && (process || thread) && *k->label && w->places.n < PLACES_MAX) {
-    struct ni_tr *r = ((struct reading *)arg)->r;
+  const bool is_label = k->phase == 'M' && (process || thread);
+  if (is_label && *k->label && w->places.n < PLACES_MAX) {
+    struct ni_tr *r = ((struct kineto_reading *)arg)->r;
     uint32_t name;
     int e = ni_name(&r->names, &r->cache, k->label, &name);
     int64_t is = e < 0 ? e : ni_map_find(&w->places, process ? k->process : k->place, 0, name);
     return is < 0 ? (int)is : 0;
   }
-  enum ni_func f = func_of(k);
+  enum ni_func f = read_func(k);
   if (f == NI_FUNC_OTHER || w->n_theirs == KERNELS_MAX)
     return 0;
   if (!ni_array_room(w->theirs, w->n_theirs, w->cap_theirs))
@@ -54,11 +55,11 @@ static int take(void *arg, const struct ni_kineto_event *k) {
 }
 
 /* For a fit; relative times are, too. */
-static bool possible(int64_t ns) { return ns >= 0 && ns < INT64_C(4100000000000000000); }
+static bool is_possible_time(int64_t ns) { return ns >= 0 && ns < INT64_C(4100000000000000000); }
 
-static int read_file(struct ni_tr *r, struct ni_tr_with *w) {
+static int read_kineto_file(struct ni_tr *r, struct ni_tr_with *w) {
   uint64_t bad = 0;
-  w->error = ni_kineto_read(w->path, take, &(struct reading){r, w}, &bad, NULL);
+  w->error = ni_kineto_read(w->path, add_kineto_event, &(struct kineto_reading){r, w}, &bad, NULL);
   if (w->error == -ENOMEM || w->error == -ENOSPC)
     return w->error;
   if (w->rank < 0)
@@ -67,7 +68,7 @@ static int read_file(struct ni_tr *r, struct ni_tr_with *w) {
   for (size_t i = 0; i < w->n_theirs; i++) {
     struct ni_kernel *k = &w->theirs[i];
     bool over = __builtin_add_overflow(k->start_ns, w->base_ns, &k->start_ns);
-    if (!over && possible(k->start_ns))
+    if (!over && is_possible_time(k->start_ns))
       w->theirs[kept++] = *k;
   }
   w->n_theirs = kept;
@@ -108,14 +109,14 @@ int ni_tr_with_find(struct ni_tr *r) {
 int ni_tr_with_scan(struct ni_tr *r) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < r->n_with; i++)
-    e = read_file(r, &r->with[i]);
+    e = read_kineto_file(r, &r->with[i]);
   return e < 0 ? ni_tr_fail(r, e, "--with: %s", strerror(-e)) : 0;
 }
 
 int ni_tr_with_note(struct ni_tr *r, uint32_t unit, int64_t start_ns, const struct ni_record *o) {
   struct ni_tr_unit *u = &r->unit[unit];
   enum ni_func f = ni_func_from_name(o->func);
-  if (!u->with || u->n_started == KERNELS_MAX || !possible(start_ns))
+  if (!u->with || u->n_started == KERNELS_MAX || !is_possible_time(start_ns))
     return 0;
   if (!ni_array_room(u->started, u->n_started, u->cap_started))
     return -ENOMEM;
@@ -136,7 +137,7 @@ int ni_tr_with_fit(struct ni_tr *r) {
 
 int64_t ni_tr_with_time(const struct ni_tr *r, const struct ni_tr_with *w, int64_t ts_ns) {
   int64_t t;
-  if (__builtin_add_overflow(ts_ns, w->base_ns, &t) || !possible(t))
+  if (__builtin_add_overflow(ts_ns, w->base_ns, &t) || !is_possible_time(t))
     return NI_TR_NO_TIME;
   if (!w->fit.good)
     return ni_tr_aligned(r, r->process[r->unit[w->unit].process].host, t);

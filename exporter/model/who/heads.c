@@ -23,8 +23,8 @@ const char *ni_job_id(const struct ni_process_line *p) {
   return NULL;
 }
 
-/* How often it was begun again, by all who count that. -1: nobody does. */
-static int32_t attempt_of(const struct ni_process_line *p) {
+/* How often it was started again, by all who count that. -1: nobody does. */
+static int32_t find_attempt(const struct ni_process_line *p) {
   static const char *const keys[] = {"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT"};
   int32_t n = -1;
   for (unsigned k = 0; k < sizeof keys / sizeof *keys; k++)
@@ -36,7 +36,7 @@ static int32_t attempt_of(const struct ni_process_line *p) {
   return n;
 }
 
-static void take_keys(struct ni_log_head *h, const struct ni_line *l) {
+static void read_keys(struct ni_log_head *h, const struct ni_line *l) {
   h->has_record = true;
   h->has_name = l->has_header && l->ident.comm_name;
   h->has_timing = l->op.timing != NI_TIMING_NONE;
@@ -44,7 +44,7 @@ static void take_keys(struct ni_log_head *h, const struct ni_line *l) {
   h->has_algo = l->op.algo && *l->op.algo;
 }
 
-static void take_seat(struct ni_head *h, const struct ni_ident *id) {
+static void add_seat(struct ni_head *h, const struct ni_ident *id) {
   unsigned i = 0;
   while (i < h->n_seats && (h->seat[i].hash != id->comm_hash || h->seat[i].rank != id->rank))
     i++;
@@ -52,18 +52,18 @@ static void take_seat(struct ni_head *h, const struct ni_ident *id) {
     h->seat[h->n_seats++] = (struct ni_head_seat){id->comm_hash, id->n_ranks, id->rank};
 }
 
-static int take_process(struct ni_head *h, const struct ni_process_line *p) {
+static int read_process_line(struct ni_head *h, const struct ni_process_line *p) {
   const char *job = ni_job_id(p);
   h->log.start_ns = p->start_ns;
   if (h->log.start_ns)
     h->at_ns = (int64_t)h->log.start_ns;
   h->rank = p->rank;
   h->world = p->world_size;
-  h->attempt = attempt_of(p);
+  h->attempt = find_attempt(p);
   return job && !(h->job = strdup(job)) ? -ENOMEM : 0;
 }
 
-static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
+static int read_head_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_head *h = arg;
   int e = 0;
   /* a recorder, no process of a run */
@@ -76,11 +76,11 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
     h->at_ns = (int64_t)l->meta.dump_timestamp_us * 1000;
   }
   if (l->kind == NI_LINE_OP && !h->log.has_record)
-    take_keys(&h->log, l);
+    read_keys(&h->log, l);
   if (l->kind == NI_LINE_PROCESS && !h->log.start_ns)
-    e = take_process(h, &l->process);
+    e = read_process_line(h, &l->process);
   else if (l->ident.comm_hash && l->ident.rank >= 0)
-    take_seat(h, &l->ident);
+    add_seat(h, &l->ident);
   const char *gpu = l->kind != NI_LINE_COMM ? NULL : l->comm.gpu_uuid ? l->comm.gpu_uuid : l->comm.gpu_pci;
   if (gpu && *gpu && !h->gpu)
     h->gpu = ni_hash_text(0, gpu);
@@ -89,14 +89,14 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
   return line_no < (h->deep ? DEEP_MAX : LINES_MAX) ? 0 : STOP;
 }
 
-struct reading {
+struct head_reading {
   struct ni_head *head;
   const bool *wanted;
 };
 
 static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
                      void **result) {
-  const struct reading *r = arg;
+  const struct head_reading *r = arg;
   struct ni_head *h = &r->head[p->file_no];
   if (r->wanted && !r->wanted[p->file_no])
     return 0;
@@ -104,14 +104,14 @@ static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   *h =
       (struct ni_head){.rank = -1, .world = -1, .attempt = -1, .file = p->file_no, .deep = r->wanted != NULL};
   to->arg = h;
-  to->take = take_line;
+  to->take = read_head_line;
   to->counters = to->head = true;
   int e = ni_scan_file(scan, p->file->path, NULL, to, NULL);
   return e == STOP ? 0 : e;
 }
 
 int ni_heads_read(struct ni_head *head, const struct ni_files *files, const bool *wanted) {
-  struct reading r = {head, wanted};
+  struct head_reading r = {head, wanted};
   struct ni_scan_plan plan = {0};
   unsigned jobs = ni_scan_jobs();
   int e = ni_scan_plan(&plan, files, false, jobs);

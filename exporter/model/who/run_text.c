@@ -19,7 +19,10 @@ uint32_t ni_runs_named(const struct ni_runs *r, const char *which) {
       found = (uint32_t)i + 1;
     }
   unsigned long n = strtoul(which, &end, 10);
-  return found ? found : *which >= '1' && *which <= '9' && !*end && n <= r->n ? (uint32_t)n : 0;
+  const bool is_number = *which >= '1' && *which <= '9' && !*end && n <= r->n;
+  if (found)
+    return found;
+  return is_number ? (uint32_t)n : 0;
 }
 
 const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]) {
@@ -37,7 +40,7 @@ const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]) {
   return out;
 }
 
-bool ni_runs_doubtful(const struct ni_runs *r) {
+bool ni_runs_are_doubtful(const struct ni_runs *r) {
   for (size_t i = 0; i < r->n; i++)
     if (r->run[i].mixed_with || r->run[i].parts > 1)
       return true;

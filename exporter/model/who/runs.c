@@ -33,12 +33,12 @@ enum {
 };
 
 /* What is known of a thing: numbers by keys. */
-struct known {
+struct known_fact {
   uint64_t a, b;
   uint32_t c, what, number;
 };
 
-struct process {
+struct log_process {
   struct ni_head *head; /* the first of its files; what later ones know is put there, too */
   uint32_t host, identity;
   uint32_t parent; /* of the union: a process that it belongs together with */
@@ -64,14 +64,14 @@ struct slot {
   uint64_t last_ns, gap_ns; /* when the last claimant began; the least time between two */
 };
 
-struct seat {
+struct comm_seat {
   uint32_t process, slot, turn; /* turn: how many groups claimed the slot before */
 };
 
 /* Processes that belong together by their communicators. */
-struct group {
+struct process_group {
   uint32_t *process;
-  struct seat *seat;
+  struct comm_seat *seat;
   uint32_t n, n_seats, number;
   uint32_t lives, slot, turn; /* of its most contended slot */
   uint64_t start_ns;
@@ -80,21 +80,21 @@ struct group {
 
 /* What of a run is only needed until all are found. */
 struct making {
-  struct process *first;
+  struct log_process *first;
   uint32_t lives, turn;
 };
 
-struct finding {
+struct run_finding {
   struct ni_runs *r;
   struct ni_files *files;
   struct ni_head *head;
   uint32_t *process_of; /* of each file, + 1 */
-  struct known *known;
-  struct process *process;
+  struct known_fact *known;
+  struct log_process *process;
   struct space *space;
   struct slot *slot;
-  struct seat *seat;
-  struct group *group;
+  struct comm_seat *seat;
+  struct process_group *group;
   struct making *making;
   uint32_t *member; /* processes, those of one group beside each other */
   size_t n_known, cap_known, n_processes, cap_processes, n_spaces, cap_spaces, n_slots, cap_slots, n_seats,
@@ -103,22 +103,23 @@ struct finding {
   bool apart; /* a group became a run of its own by its communicators alone */
 };
 
-static uint64_t hash_of(uint32_t what, uint64_t a, uint64_t b, uint32_t c) {
+static uint64_t hash_fact(uint32_t what, uint64_t a, uint64_t b, uint32_t c) {
   return ni_hash(ni_hash(ni_hash(ni_hash(0, what), a), b), c);
 }
 
-static struct known *look(struct finding *x, uint64_t hash, uint32_t what, uint64_t a, uint64_t b,
-                          uint32_t c) {
+static struct known_fact *look_up_fact(struct run_finding *x, uint64_t hash, uint32_t what, uint64_t a,
+                                       uint64_t b, uint32_t c) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&x->at_hash, hash, &at)) != NI_INDEX_NONE;) {
-    struct known *s = &x->known[k];
-    if (s->a == a && s->b == b && s->c == c && s->what == what)
+    struct known_fact *s = &x->known[k];
+    const bool is_same_key = s->a == a && s->b == b && s->c == c;
+    if (is_same_key && s->what == what)
       return s;
   }
   return NULL;
 }
 
-static int add(struct finding *x, uint64_t hash, struct known s) {
+static int add_fact(struct run_finding *x, uint64_t hash, struct known_fact s) {
   if (!ni_array_room(x->known, x->n_known, x->cap_known))
     return -ENOMEM;
   if (ni_index_add(&x->at_hash, hash, (uint32_t)x->n_known) < 0)
@@ -127,44 +128,46 @@ static int add(struct finding *x, uint64_t hash, struct known s) {
   return 0;
 }
 
-/* The number of a thing: `number` if it is new, or with put false UINT32_MAX, and it stays unknown. */
-static int64_t find(struct finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, bool put,
-                    size_t number) {
-  uint64_t hash = hash_of(what, a, b, c);
-  const struct known *s = look(x, hash, what, a, b, c);
+/* The number of a thing. If it is new: `number`; with put false UINT32_MAX, and it stays unknown. */
+static int64_t find_number(struct run_finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, bool put,
+                           size_t number) {
+  uint64_t hash = hash_fact(what, a, b, c);
+  const struct known_fact *s = look_up_fact(x, hash, what, a, b, c);
   if (s)
     return s->number;
   if (!put)
     return UINT32_MAX;
-  return add(x, hash, (struct known){a, b, c, what, (uint32_t)number}) < 0 ? -ENOMEM : (int64_t)number;
+  return add_fact(x, hash, (struct known_fact){a, b, c, what, (uint32_t)number}) < 0 ? -ENOMEM
+                                                                                     : (int64_t)number;
 }
 
-/* The same of a number that changes. 0 or -ENOMEM. */
-static int set(struct finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c, size_t number) {
-  uint64_t hash = hash_of(what, a, b, c);
-  struct known *s = look(x, hash, what, a, b, c);
+/* Sets a number that changes. 0 or -ENOMEM. */
+static int set_number(struct run_finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c,
+                      size_t number) {
+  uint64_t hash = hash_fact(what, a, b, c);
+  struct known_fact *s = look_up_fact(x, hash, what, a, b, c);
   if (s)
     s->number = (uint32_t)number;
-  return s ? 0 : add(x, hash, (struct known){a, b, c, what, (uint32_t)number});
+  return s ? 0 : add_fact(x, hash, (struct known_fact){a, b, c, what, (uint32_t)number});
 }
 
-static bool is_known(struct finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c) {
-  return find(x, what, a, b, c, false, 0) != UINT32_MAX;
+static bool is_known(struct run_finding *x, uint32_t what, uint64_t a, uint64_t b, uint32_t c) {
+  return find_number(x, what, a, b, c, false, 0) != UINT32_MAX;
 }
 
-static uint64_t rank_of(int32_t n_ranks, int32_t rank) {
+static uint64_t pack_rank(int32_t n_ranks, int32_t rank) {
   return (uint64_t)(uint32_t)n_ranks << 32 | (uint32_t)rank;
 }
 
 static uint64_t apart_ns(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 
-static uint64_t start_of(const struct process *p) {
+static uint64_t start_time_of(const struct log_process *p) {
   return p->head->at_ns > 0 ? (uint64_t)p->head->at_ns : 0;
 }
 
 /* ---- processes ---- */
 
-static void take_over(struct ni_head *to, struct ni_head *from) {
+static void merge_head(struct ni_head *to, struct ni_head *from) {
   if (!to->job) {
     to->job = from->job;
     from->job = NULL;
@@ -179,8 +182,8 @@ static void take_over(struct ni_head *to, struct ni_head *from) {
     to->gpu = from->gpu;
 }
 
-/* Where a file does not say when its process began: files of one name are of one process, as a copy is. */
-static int number_process(struct finding *x, struct ni_head *h) {
+/* If a file does not say when its process began: files of the same name are of one process, like a copy. */
+static int number_process(struct run_finding *x, struct ni_head *h) {
   const char *path = x->files->file[h->file].path;
   char origin[PATH_MAX];
   snprintf(origin, sizeof origin, "%.*s", (int)ni_log_stem(path, NULL), path);
@@ -188,26 +191,26 @@ static int number_process(struct finding *x, struct ni_head *h) {
   uint64_t when = h->log.start_ns ? h->log.start_ns : (uint64_t)h->at_ns;
   if (!ni_array_room(x->process, x->n_processes, x->cap_processes))
     return -ENOMEM;
-  int64_t p = find(x, A_PROCESS, who, when, 0, false, 0);
+  int64_t p = find_number(x, A_PROCESS, who, when, 0, false, 0);
   if (p == UINT32_MAX && !h->log.start_ns)
-    p = find(x, A_FILES, who, name, 0, false, 0);
+    p = find_number(x, A_FILES, who, name, 0, false, 0);
   if (p == UINT32_MAX) {
     p = (int64_t)x->n_processes;
-    x->process[x->n_processes++] = (struct process){.head = h, .parent = (uint32_t)p};
+    x->process[x->n_processes++] = (struct log_process){.head = h, .parent = (uint32_t)p};
   } else
-    take_over(x->process[p].head, h);
+    merge_head(x->process[p].head, h);
   x->process_of[h->file] = (uint32_t)p + 1;
-  if (find(x, A_PROCESS, who, when, 0, true, (size_t)p) < 0)
+  if (find_number(x, A_PROCESS, who, when, 0, true, (size_t)p) < 0)
     return -ENOMEM;
-  return find(x, A_FILES, who, name, 0, true, (size_t)p) < 0 ? -ENOMEM : 0;
+  return find_number(x, A_FILES, who, name, 0, true, (size_t)p) < 0 ? -ENOMEM : 0;
 }
 
-/* Of its host and its job, by number: names are long. */
-static int identify(struct finding *x, struct process *p) {
+/* Gives its host and its job a number, since names are long. */
+static int identify_process(struct run_finding *x, struct log_process *p) {
   const struct ni_head *h = p->head;
   uint64_t job = h->job ? ni_hash_text(1, h->job) : 0;
-  int64_t host = find(x, A_HOST_NAME, ni_hash_text(0, h->host), 0, 0, true, x->n_known);
-  int64_t identity = find(x, A_IDENTITY, job, (uint64_t)(uint32_t)h->attempt, 0, true, x->n_known);
+  int64_t host = find_number(x, A_HOST_NAME, ni_hash_text(0, h->host), 0, 0, true, x->n_known);
+  int64_t identity = find_number(x, A_IDENTITY, job, (uint64_t)(uint32_t)h->attempt, 0, true, x->n_known);
   p->host = (uint32_t)host;
   p->identity = (uint32_t)identity;
   return host < 0 || identity < 0 ? -ENOMEM : 0;
@@ -215,20 +218,20 @@ static int identify(struct finding *x, struct process *p) {
 
 /* ---- which of them belong together ---- */
 
-static int take_seat(struct finding *x, uint32_t process, uint64_t hash, int32_t n_ranks, int32_t rank) {
-  const struct process *p = &x->process[process];
+static int add_seat(struct run_finding *x, uint32_t process, uint64_t hash, int32_t n_ranks, int32_t rank) {
+  const struct log_process *p = &x->process[process];
   if (!ni_array_room(x->space, x->n_spaces, x->cap_spaces))
     return -ENOMEM;
   if (!ni_array_room(x->slot, x->n_slots, x->cap_slots))
     return -ENOMEM;
   if (!ni_array_room(x->seat, x->n_seats, x->cap_seats))
     return -ENOMEM;
-  int64_t s = find(x, A_SPACE, hash, (uint32_t)n_ranks, p->identity, true, x->n_spaces);
+  int64_t s = find_number(x, A_SPACE, hash, (uint32_t)n_ranks, p->identity, true, x->n_spaces);
   if (s < 0)
     return (int)s;
   if ((size_t)s == x->n_spaces)
     x->space[x->n_spaces++] = (struct space){hash, n_ranks, process, 0, false};
-  int64_t k = find(x, A_SLOT, (uint64_t)s, (uint32_t)rank, 0, true, x->n_slots);
+  int64_t k = find_number(x, A_SLOT, (uint64_t)s, (uint32_t)rank, 0, true, x->n_slots);
   if (k < 0)
     return (int)k;
   if ((size_t)k == x->n_slots)
@@ -237,71 +240,71 @@ static int take_seat(struct finding *x, uint32_t process, uint64_t hash, int32_t
   else if (x->slot[k].process == process)
     return 0;
   else {
-    int64_t seat = find(x, A_CLAIM, (uint64_t)k, process, 0, true, x->n_seats);
+    int64_t seat = find_number(x, A_CLAIM, (uint64_t)k, process, 0, true, x->n_seats);
     if (seat != (int64_t)x->n_seats)
       return seat < 0 ? (int)seat : 0;
     x->space[s].several = true;
   }
   x->space[s].processes++; /* several ranks of one process count as often: then nothing is whole */
-  x->seat[x->n_seats++] = (struct seat){.process = process, .slot = (uint32_t)k};
+  x->seat[x->n_seats++] = (struct comm_seat){.process = process, .slot = (uint32_t)k};
   return 0;
 }
 
-static int take_seats(struct finding *x, const struct ni_head *h) {
+static int add_seats(struct run_finding *x, const struct ni_head *h) {
   uint32_t p = x->process_of[h->file] - 1;
   int e = 0;
   for (unsigned i = 0; e == 0 && i < h->n_seats; i++)
-    e = take_seat(x, p, h->seat[i].hash, h->seat[i].n_ranks, h->seat[i].rank);
+    e = add_seat(x, p, h->seat[i].hash, h->seat[i].n_ranks, h->seat[i].rank);
   if (e == 0 && x->process[p].head == h && h->rank >= 0)
-    e = take_seat(x, p, 0, h->world, h->rank);
+    e = add_seat(x, p, 0, h->world, h->rank);
   return e;
 }
 
-static uint32_t root_of(struct finding *x, uint32_t p) {
+static uint32_t find_root(struct run_finding *x, uint32_t p) {
   while (x->process[p].parent != p)
     p = x->process[p].parent = x->process[x->process[p].parent].parent;
   return p;
 }
 
-/* The smallest is the root, so that it does not depend on the order of joining. */
-static void join(struct finding *x, uint32_t p, uint32_t q) {
-  p = root_of(x, p);
-  q = root_of(x, q);
+/* The smallest number is the root, so that the result does not depend on the order of joining. */
+static void join_processes(struct run_finding *x, uint32_t p, uint32_t q) {
+  p = find_root(x, p);
+  q = find_root(x, q);
   if (p < q)
     x->process[q].parent = p;
   else
     x->process[p].parent = q;
 }
 
-static void join_by_communicators(struct finding *x) {
+static void join_by_communicators(struct run_finding *x) {
   for (size_t i = 0; i < x->n_seats; i++) {
     const struct space *s = &x->space[x->slot[x->seat[i].slot].space];
     if (s->hash && !s->several)
-      join(x, x->seat[i].process, s->first);
+      join_processes(x, x->seat[i].process, s->first);
   }
 }
 
 static int by_group(const void *a, const void *b, void *arg) {
-  const struct process *p = &((const struct finding *)arg)->process[*(const uint32_t *)a];
-  const struct process *q = &((const struct finding *)arg)->process[*(const uint32_t *)b];
+  const struct log_process *p = &((const struct run_finding *)arg)->process[*(const uint32_t *)a];
+  const struct log_process *q = &((const struct run_finding *)arg)->process[*(const uint32_t *)b];
   return p->group != q->group ? NI_BY(p, q, group) : p < q ? -1 : p > q;
 }
 
 static int by_group_of_seat(const void *a, const void *b, void *arg) {
-  const struct finding *x = arg;
-  const struct seat *s = a, *t = b;
+  const struct run_finding *x = arg;
+  const struct comm_seat *s = a, *t = b;
   uint32_t g = x->process[s->process].group, h = x->process[t->process].group;
   return g != h ? (g < h ? -1 : 1) : NI_BY(s, t, slot, process);
 }
 
-static int make_groups(struct finding *x) {
+static int make_groups(struct run_finding *x) {
   x->group = calloc(x->n_processes + 1, sizeof *x->group);
   if (!x->group)
     return -ENOMEM;
   for (uint32_t p = 0; p < x->n_processes; p++) {
-    uint32_t root = root_of(x, p);
+    uint32_t root = find_root(x, p);
     uint32_t g = x->process[p].group = root == p ? (uint32_t)x->n_groups++ : x->process[root].group;
-    uint64_t start = start_of(&x->process[p]);
+    uint64_t start = start_time_of(&x->process[p]);
     if (!x->group[g].n++ || start < x->group[g].start_ns)
       x->group[g].start_ns = start;
     x->group[g].number = g;
@@ -312,7 +315,7 @@ static int make_groups(struct finding *x) {
     return -ENOMEM;
   if (x->n_seats > 1)
     qsort_r(x->seat, x->n_seats, sizeof *x->seat, by_group_of_seat, x);
-  struct seat *seat = x->seat;
+  struct comm_seat *seat = x->seat;
   uint32_t *member = x->member;
   for (size_t g = 0; g < x->n_groups; member += x->group[g++].n) {
     x->group[g].process = member;
@@ -324,28 +327,32 @@ static int make_groups(struct finding *x) {
   return 0;
 }
 
-/* How often each rank is claimed, and by whom as the how manyth: groups come in the order of their begin. */
-static void count_claims(struct finding *x) {
+/*
+ * Counts how often each rank is claimed, and the turn of each group among those who claim it. Groups come in
+ * the order of their begin.
+ */
+static void count_claims(struct run_finding *x) {
   for (uint32_t g = 0; g < x->n_groups; g++)
     for (uint32_t i = 0; i < x->group[g].n_seats; i++) {
-      struct seat *seat = &x->group[g].seat[i];
+      struct comm_seat *seat = &x->group[g].seat[i];
       struct slot *s = &x->slot[seat->slot];
-      const struct process *p = &x->process[seat->process];
+      const struct log_process *p = &x->process[seat->process];
       if (s->group == g)
         continue;
-      if (s->claims && apart_ns(start_of(p), s->last_ns) < s->gap_ns)
-        s->gap_ns = apart_ns(start_of(p), s->last_ns);
+      if (s->claims && apart_ns(start_time_of(p), s->last_ns) < s->gap_ns)
+        s->gap_ns = apart_ns(start_time_of(p), s->last_ns);
       s->host = s->claims == 0 || s->host == p->host ? p->host : UINT32_MAX;
-      s->last_ns = start_of(p);
+      s->last_ns = start_time_of(p);
       s->group = g;
       seat->turn = s->claims++;
     }
   for (uint32_t g = 0; g < x->n_groups; g++) {
-    struct group *of = &x->group[g];
+    struct process_group *of = &x->group[g];
     for (uint32_t i = 0; i < of->n_seats; i++) {
       const struct slot *s = &x->slot[of->seat[i].slot];
       const struct space *space = &x->space[s->space];
-      of->whole |= of->n > 1 && space->hash && !space->several && space->processes == of->n;
+      const bool is_one_space = space->hash && !space->several;
+      of->whole |= of->n > 1 && is_one_space && space->processes == of->n;
       if (s->claims <= of->lives)
         continue;
       of->lives = s->claims;
@@ -357,17 +364,17 @@ static void count_claims(struct finding *x) {
 
 /* ---- runs ---- */
 
-/* The same job, as far as both say. */
+/* Are they of the same job, as far as both say? */
 static bool is_same_job(const struct ni_head *a, const struct ni_head *b) {
   return a->job && b->job && strcmp(a->job, b->job) == 0;
 }
 
 /*
- * Two processes that begin together on GPUs of their own, each with the numbers of a launcher of its own: a
- * job of several engines.
+ * Are these two engines of one job? They begin together on different GPUs, each with the numbers of its own
+ * launcher.
  */
-static bool are_engines(struct finding *x, const struct group *g, uint32_t run) {
-  const struct process *first = x->making[run].first;
+static bool are_engines(struct run_finding *x, const struct process_group *g, uint32_t run) {
+  const struct log_process *first = x->making[run].first;
   bool beside = is_same_job(first->head, x->process[g->process[0]].head);
   beside = beside && apart_ns((uint64_t)x->r->run[run].start_ns, g->start_ns) < ENGINES_NS;
   for (uint32_t i = 0; beside && i < g->n; i++)
@@ -375,21 +382,22 @@ static bool are_engines(struct finding *x, const struct group *g, uint32_t run) 
   return beside;
 }
 
-static bool uses_its_gpu(struct finding *x, const struct process *p, uint32_t run) {
+static bool uses_its_gpu(struct run_finding *x, const struct log_process *p, uint32_t run) {
   if (!p->head->gpu)
     return false;
-  int64_t other = find(x, A_GPU, p->head->gpu, p->host, run, false, 0);
+  int64_t other = find_number(x, A_GPU, p->head->gpu, p->host, run, false, 0);
   return other != UINT32_MAX && x->process[other].head->pid != p->head->pid;
 }
 
-static bool fits(struct finding *x, const struct group *g, uint32_t run) {
+static bool can_join_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   bool same = is_same_job(a, b);
   if (a->job && b->job && !same)
     return false;
   if (a->attempt >= 0 && b->attempt >= 0 && a->attempt != b->attempt)
     return false;
-  if (!same && a->rank >= 0 && b->rank >= 0 && a->world != b->world)
+  const bool have_ranks = a->rank >= 0 && b->rank >= 0;
+  if (!same && have_ranks && a->world != b->world)
     return false;
   for (uint32_t i = 0; i < g->n; i++)
     if (uses_its_gpu(x, &x->process[g->process[i]], run))
@@ -397,7 +405,7 @@ static bool fits(struct finding *x, const struct group *g, uint32_t run) {
   for (uint32_t i = 0; i < g->n_seats; i++) {
     const struct slot *s = &x->slot[g->seat[i].slot];
     const struct space *space = &x->space[s->space];
-    bool held = is_known(x, A_HELD, space->hash, rank_of(space->n_ranks, s->rank), run);
+    bool held = is_known(x, A_HELD, space->hash, pack_rank(space->n_ranks, s->rank), run);
     if (held && (space->hash || !are_engines(x, g, run)))
       return false;
   }
@@ -405,20 +413,21 @@ static bool fits(struct finding *x, const struct group *g, uint32_t run) {
 }
 
 /* A process of the run on the host of this one; NULL: none. */
-static const struct process *beside(struct finding *x, const struct process *p, uint32_t run) {
-  int64_t other = find(x, A_ON_HOST, p->host, 0, run, false, 0);
+static const struct log_process *find_process_on_host(struct run_finding *x, const struct log_process *p,
+                                                      uint32_t run) {
+  int64_t other = find_number(x, A_ON_HOST, p->host, 0, run, false, 0);
   return other == UINT32_MAX ? NULL : &x->process[other];
 }
 
-/* By one clock, where they have a host in common. */
-static uint64_t distance(struct finding *x, const struct group *g, uint32_t run) {
-  const struct process *p = &x->process[g->process[0]], *other = beside(x, p, run);
-  return other ? apart_ns(start_of(p), start_of(other))
+/* How far the group is from the run in time: by one clock, if they have a host in common. */
+static uint64_t time_to_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
+  const struct log_process *p = &x->process[g->process[0]], *other = find_process_on_host(x, p, run);
+  return other ? apart_ns(start_time_of(p), start_time_of(other))
                : apart_ns(g->start_ns, (uint64_t)x->r->run[run].start_ns);
 }
 
-/* What speaks for the group's being of that run: 0: nothing. */
-static unsigned affinity(struct finding *x, const struct group *g, uint32_t run) {
+/* How much speaks for the group being of that run; 0: nothing. */
+static unsigned measure_affinity(struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   unsigned sum = is_same_job(a, b) ? 2 : 0;
   for (uint32_t i = 0; i < g->n_seats && sum < 4; i++) {
@@ -426,8 +435,9 @@ static unsigned affinity(struct finding *x, const struct group *g, uint32_t run)
     if (space->hash && is_known(x, A_HAS, space->hash, (uint32_t)space->n_ranks, run))
       sum += 4;
   }
-  bool ranked = a->rank >= 0 && b->rank >= 0; /* of one world, see fits() */
-  if (sum == 0 && (ranked || !g->whole) && distance(x, g, run) < NEAR_NS)
+  bool ranked = a->rank >= 0 && b->rank >= 0; /* of one world, see can_join_run() */
+  const bool may_join = ranked || !g->whole;
+  if (sum == 0 && may_join && time_to_run(x, g, run) < NEAR_NS)
     sum = 1;
   return sum;
 }
@@ -447,8 +457,8 @@ static bool is_better(const struct choice *a, const struct choice *b) {
   return a->far_ns < b->far_ns;
 }
 
-/* Is that what tells, or is the other as good? */
-static bool is_clear(const struct finding *x, const struct group *g, const struct choice *best,
+/* Does this decide it, or is the next best choice as good? */
+static bool is_clear(const struct run_finding *x, const struct process_group *g, const struct choice *best,
                      const struct choice *next) {
   if (best->affinity != next->affinity)
     return true;
@@ -457,33 +467,33 @@ static bool is_clear(const struct finding *x, const struct group *g, const struc
   return next->far_ns >= CLEAR_NS && next->far_ns / CLEARLY >= best->far_ns;
 }
 
-static struct choice weigh(struct finding *x, const struct group *g, uint32_t run) {
+static struct choice weigh_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct making *m = &x->making[run];
-  const struct process *p = &x->process[g->process[0]], *other = beside(x, p, run);
+  const struct log_process *p = &x->process[g->process[0]], *other = find_process_on_host(x, p, run);
   bool counted = g->lives > 1 && m->lives == g->lives && x->slot[g->slot].host != UINT32_MAX;
   return (struct choice){.run = run,
-                         .affinity = affinity(x, g, run),
+                         .affinity = measure_affinity(x, g, run),
                          .turn = counted && m->turn == g->turn,
-                         .far_ns = distance(x, g, run),
+                         .far_ns = time_to_run(x, g, run),
                          .far_pid = other ? apart_ns((uint64_t)p->head->pid, (uint64_t)other->head->pid) : 0};
 }
 
 /*
- * Two launchers begin their processes one after the other: numbers of processes tell them apart where moments
- * do not.
+ * Two launchers start their processes one after the other. Process numbers tell them apart where times do
+ * not.
  */
 static bool is_told_by_pid(const struct choice *a, const struct choice *b) {
   return a->far_pid && b->far_pid && b->far_pid / CLEARLY >= a->far_pid;
 }
 
-/* The run that a group is of: UINT32_MAX: none that there is. */
-static uint32_t choose(struct finding *x, const struct group *g) {
+/* Chooses the run that a group is of. UINT32_MAX: none of those that exist. */
+static uint32_t choose_run(struct run_finding *x, const struct process_group *g) {
   struct choice best = {.run = UINT32_MAX}, next = best;
   size_t n = x->r->n;
   for (size_t i = n > RUNS_TRIED ? n - RUNS_TRIED : 0; i < n; i++) {
-    if (!fits(x, g, (uint32_t)i))
+    if (!can_join_run(x, g, (uint32_t)i))
       continue;
-    struct choice c = weigh(x, g, (uint32_t)i);
+    struct choice c = weigh_run(x, g, (uint32_t)i);
     x->apart |= !c.affinity && c.far_ns < NEAR_NS;
     if (!c.affinity)
       continue;
@@ -504,41 +514,42 @@ static uint32_t choose(struct finding *x, const struct group *g) {
   return best.run;
 }
 
-static int hold(struct finding *x, const struct group *g, uint32_t run) {
+static int claim_ranks(struct run_finding *x, const struct process_group *g, uint32_t run) {
   int64_t e = 0;
   for (uint32_t i = 0; e >= 0 && i < g->n_seats; i++) {
     const struct slot *s = &x->slot[g->seat[i].slot];
     const struct space *space = &x->space[s->space];
-    e = find(x, A_HELD, space->hash, rank_of(space->n_ranks, s->rank), run, true, 0);
+    e = find_number(x, A_HELD, space->hash, pack_rank(space->n_ranks, s->rank), run, true, 0);
     if (e >= 0)
-      e = find(x, A_HAS, space->hash, (uint32_t)space->n_ranks, run, true, 0);
+      e = find_number(x, A_HAS, space->hash, (uint32_t)space->n_ranks, run, true, 0);
   }
   for (uint32_t i = 0; e >= 0 && i < g->n; i++) {
-    const struct process *p = &x->process[g->process[i]];
-    e = set(x, A_ON_HOST, p->host, 0, run, g->process[i]); /* the next one there is nearest to the latest */
+    const struct log_process *p = &x->process[g->process[i]];
+    e = set_number(x, A_ON_HOST, p->host, 0, run,
+                   g->process[i]); /* the next one there is nearest to the latest */
     if (e >= 0 && p->head->gpu)
-      e = find(x, A_GPU, p->head->gpu, p->host, run, true, g->process[i]);
+      e = find_number(x, A_GPU, p->head->gpu, p->host, run, true, g->process[i]);
   }
   return e < 0 ? (int)e : 0;
 }
 
-/* Does nothing but the time hold the run together? Ranks of one launcher, or a job's id, would. */
-static bool is_loose(const struct finding *x, const struct group *g, uint32_t run) {
+/* Does only the time hold the run together? Ranks of one launcher, or the id of a job, would do so better. */
+static bool is_loose(const struct run_finding *x, const struct process_group *g, uint32_t run) {
   const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   return !is_same_job(a, b) && (a->rank < 0 || b->rank < 0);
 }
 
-static int place(struct finding *x, const struct group *g) {
+static int assign_run(struct run_finding *x, const struct process_group *g) {
   struct ni_runs *r = x->r;
   bool lone = x->n_groups == 1;
-  uint32_t run = lone ? UINT32_MAX : choose(x, g);
+  uint32_t run = lone ? UINT32_MAX : choose_run(x, g);
   if (run == UINT32_MAX) {
     run = (uint32_t)r->n;
     if (!ni_array_room(r->run, r->n, r->cap) || !ni_array_room(x->making, run, x->cap_making))
       return -ENOMEM;
     x->making[run] = (struct making){&x->process[lone ? 0 : g->process[0]], g->lives, g->turn};
     r->run[r->n++] = (struct ni_job_run){.start_ns = (int64_t)g->start_ns, .parts = 1};
-  } else if (is_loose(x, g, run) && affinity(x, g, run) < 4)
+  } else if (is_loose(x, g, run) && measure_affinity(x, g, run) < 4)
     r->run[run].parts++;
   struct ni_job_run *of = &r->run[run];
   if ((int64_t)g->start_ns < of->start_ns)
@@ -552,29 +563,32 @@ static int place(struct finding *x, const struct group *g) {
   x->group[g->number].number = run;
   if (lone)
     return 0;
-  return hold(x, g, run);
+  return claim_ranks(x, g, run);
 }
 
-/* Those first whose rank is there most often: each begins another run, and the others are put to them. */
+/*
+ * Groups whose rank is there most often come first. Each of these begins another run, and the others are
+ * assigned to them.
+ */
 static int by_lives(const void *a, const void *b, void *arg) {
-  const struct group *all = arg, *g = &all[*(const uint32_t *)a], *h = &all[*(const uint32_t *)b];
+  const struct process_group *all = arg, *g = &all[*(const uint32_t *)a], *h = &all[*(const uint32_t *)b];
   if (g->lives != h->lives)
     return g->lives > h->lives ? -1 : 1;
   return NI_BY(g, h, slot, number);
 }
 
-static int place_all(struct finding *x) {
+static int assign_all_runs(struct run_finding *x) {
   uint32_t *order = ni_order((uint32_t)x->n_groups, by_lives, x->group);
   int e = order ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < x->n_groups; i++)
-    e = place(x, &x->group[order[i]]);
+    e = assign_run(x, &x->group[order[i]]);
   free(order);
   return e;
 }
 
 /* ---- all of it ---- */
 
-static void forget(struct finding *x) {
+static void free_finding(struct run_finding *x) {
   ni_index_free(&x->at_hash);
   free(x->known);
   free(x->process);
@@ -585,7 +599,7 @@ static void forget(struct finding *x) {
   free(x->making);
   free(x->member);
   free(x->process_of);
-  *x = (struct finding){.r = x->r, .files = x->files, .head = x->head};
+  *x = (struct run_finding){.r = x->r, .files = x->files, .head = x->head};
 }
 
 static int by_time(const void *a, const void *b, void *arg) {
@@ -593,7 +607,7 @@ static int by_time(const void *a, const void *b, void *arg) {
   return NI_BY(&x[*(const uint32_t *)a], &x[*(const uint32_t *)b], at_ns, file);
 }
 
-static int find_all(struct finding *x) {
+static int find_all_runs(struct run_finding *x) {
   size_t n = x->files->n;
   uint32_t *order = ni_order((uint32_t)n, by_time, x->head);
   x->process_of = calloc(n + 1, sizeof *x->process_of);
@@ -602,10 +616,10 @@ static int find_all(struct finding *x) {
     if (x->head[order[i]].host)
       e = number_process(x, &x->head[order[i]]);
   for (size_t i = 0; e == 0 && i < x->n_processes; i++)
-    e = identify(x, &x->process[i]);
+    e = identify_process(x, &x->process[i]);
   for (size_t i = 0; e == 0 && i < n; i++)
     if (x->head[order[i]].host)
-      e = take_seats(x, &x->head[order[i]]);
+      e = add_seats(x, &x->head[order[i]]);
   free(order);
   if (e == 0) {
     join_by_communicators(x);
@@ -613,15 +627,15 @@ static int find_all(struct finding *x) {
   }
   if (e == 0 && x->n_groups > 1)
     count_claims(x);
-  return e == 0 && x->n_groups ? place_all(x) : e;
+  return e == 0 && x->n_groups ? assign_all_runs(x) : e;
 }
 
 /*
- * What the first lines of their logs leave open, more of them may tell: other communicators. All are looked
- * at again.
+ * What the first lines of the logs leave open, more lines may tell: other communicators. All logs are read
+ * again.
  */
-static int look_deeper(struct finding *x) {
-  bool open = x->apart || ni_runs_doubtful(x->r);
+static int read_more_lines(struct run_finding *x) {
+  bool open = x->apart || ni_runs_are_doubtful(x->r);
   if (!open)
     return 0;
   bool *wanted = malloc(x->files->n + 1);
@@ -632,8 +646,8 @@ static int look_deeper(struct finding *x) {
   int e = ni_heads_read(x->head, x->files, wanted);
   free(wanted);
   ni_runs_free(x->r);
-  forget(x);
-  return e == 0 ? find_all(x) : e;
+  free_finding(x);
+  return e == 0 ? find_all_runs(x) : e;
 }
 
 static int by_start(const void *a, const void *b, void *arg) {
@@ -644,7 +658,7 @@ static int by_start(const void *a, const void *b, void *arg) {
 }
 
 /* Runs are numbered as they began. */
-static int number_runs(struct finding *x) {
+static int number_runs(struct run_finding *x) {
   struct ni_runs *r = x->r;
   uint32_t *order = ni_order((uint32_t)r->n, by_start, r->run), *now = calloc(r->n + 1, sizeof *now);
   struct ni_job_run *run = malloc((r->n + 1) * sizeof *run);
@@ -670,12 +684,12 @@ static int number_runs(struct finding *x) {
 }
 
 int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
-  struct finding x = {.r = out, .files = files, .head = calloc(files->n + 1, sizeof *x.head)};
+  struct run_finding x = {.r = out, .files = files, .head = calloc(files->n + 1, sizeof *x.head)};
   int e = x.head ? ni_heads_read(x.head, files, NULL) : -ENOMEM;
   if (e == 0 && out)
-    e = find_all(&x);
+    e = find_all_runs(&x);
   if (e == 0 && out)
-    e = look_deeper(&x);
+    e = read_more_lines(&x);
   if (e == 0 && out)
     e = number_runs(&x);
   /* Nobody knows whose a file without a line is: it is read with whatever is read. */
@@ -683,7 +697,7 @@ int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
     files->file[i].head = x.head[i].log;
     ni_head_free(&x.head[i]);
   }
-  forget(&x);
+  free_finding(&x);
   free(x.head);
   return e;
 }

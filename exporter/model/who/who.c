@@ -45,10 +45,10 @@ int64_t ni_who_process_in(struct ni_who *w, const char *host, int64_t pid, uint6
 }
 
 /*
- * The smallest one stays, so that it does not depend on who came first; the communicator's is that of a
- * member.
+ * Keeps the smallest name, so that the result does not depend on who came first. The name of the communicator
+ * is that of a member.
  */
-static int take_name(struct ni_who_comm *c, struct ni_who_member *m, const char *name) {
+static int keep_smallest_name(struct ni_who_comm *c, struct ni_who_member *m, const char *name) {
   if (m->name && strcmp(name, m->name) >= 0)
     return 0;
   char *copy = strdup(name);
@@ -61,7 +61,7 @@ static int take_name(struct ni_who_comm *c, struct ni_who_member *m, const char 
   return 0;
 }
 
-/* The communicator, of which nothing more is said. */
+/* Finds the communicator, or adds it. Sets only what identifies it. */
 static int64_t find_comm(struct ni_who *w, uint64_t name, uint32_t run, const struct ni_ident *id) {
   if (!ni_array_room(w->comm, w->n_comms, w->cap_comms))
     return -ENOMEM;
@@ -99,7 +99,7 @@ int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const st
     m->init_ns = init_ns;
   if (id->nnodes > c->nnodes)
     c->nnodes = id->nnodes;
-  return id->comm_name && take_name(c, m, id->comm_name) < 0 ? -ENOMEM : k;
+  return id->comm_name && keep_smallest_name(c, m, id->comm_name) < 0 ? -ENOMEM : k;
 }
 
 void ni_who_rewind(struct ni_who *w) {

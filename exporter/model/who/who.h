@@ -129,7 +129,7 @@ uint32_t ni_runs_named(const struct ni_runs *r, const char *which);
 /* "run 2 (job 4242, 8 processes, from 2026-11-22 18:00:00Z)". out: 256 bytes. Returns out. */
 const char *ni_run_text(const struct ni_runs *r, size_t run, char out[256]);
 /* Is there one of which that text says that it is not sure? */
-bool ni_runs_doubtful(const struct ni_runs *r);
+bool ni_runs_are_doubtful(const struct ni_runs *r);
 void ni_runs_free(struct ni_runs *r);
 
 /* The batch system's id in a process line; NULL: none. */

@@ -26,7 +26,7 @@ static void sample(struct ni_running *r, const struct row *row, size_t n, int64_
     assert_true(ni_set_counter(&set, row[i].name));
     reading[i] = (struct ni_reading){row[i].value, 1790000000 * S + at * S, at * S, (uint8_t)row[i].state};
   }
-  assert_int_equal(ni_running_take(r, &set, reading, 1790000000 * S + at * S), 0);
+  assert_int_equal(ni_running_add(r, &set, reading, 1790000000 * S + at * S), 0);
   assert_int_equal(r->at_ns, 1790000000 * S + at * S);
   ni_set_free(&set);
 }

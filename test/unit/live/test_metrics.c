@@ -129,7 +129,7 @@ static void sampled(struct ni_running *r, const char *nic, uint64_t v) {
       reading[n++] = (struct ni_reading){row[i].value[k] + v, (int64_t)T(50), 50 * S, NI_READ_OK};
     }
   }
-  if (ni_running_take(r, &set, reading, (int64_t)T(50)))
+  if (ni_running_add(r, &set, reading, (int64_t)T(50)))
     abort();
   ni_set_free(&set);
 }

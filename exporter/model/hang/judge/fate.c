@@ -1,5 +1,5 @@
 /*
- * How the processes stand: who runs, who is gone, who has ended, and which are what an earlier run left
+ * What became of the processes: who runs, who is gone, who has ended, and which ones an earlier run left
  * behind.
  */
 #include <errno.h>
@@ -16,19 +16,23 @@
 
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p) { return p->alive_ns ? p->alive_ns : p->file_ns; }
 
-/* When it began, by the clock that all times are of; 0: not known. A beginning behind its own last sign is of
- * a clock that was set back since. */
-static uint64_t start_of(const struct ni_hang_process *p) {
+/*
+ * When it began, by the clock of all times; 0: not known. If it seems to have begun after its own last sign
+ * of life, its clock was set back in between.
+ */
+static uint64_t start_time_of(const struct ni_hang_process *p) {
   uint64_t start = p->who->start_ns - (uint64_t)p->skew_ns;
   return p->who->start_ns && start <= ni_hang_last_sign(p) ? start : 0;
 }
 
-bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p) {
+bool ni_hang_is_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p) {
   const struct ni_hang_model *m = v->model;
   uint64_t since = ni_hang_last_sign(p) + (v->after_ns < SILENT_NS ? v->after_ns : SILENT_NS);
-  bool copies = false,
-       told = p->life != NI_HANG_LIFE_UNKNOWN || !p->ours || p->boxless || p->has_box || p->has_dump;
-  if (m->box_dir || told || v->earlier[p - m->process] || v->now_ns < since)
+  bool copies = false;
+  const bool is_told = p->life != NI_HANG_LIFE_UNKNOWN || !p->ours || p->boxless || p->has_box || p->has_dump;
+  if (m->box_dir || is_told)
+    return false;
+  if (v->earlier[p - m->process] || v->now_ns < since)
     return false;
   for (size_t i = 0; i < m->n_processes; i++) {
     copies |= m->process[i].has_box;
@@ -44,17 +48,20 @@ static bool is_same_run(const struct ni_hang_process *p, const struct ni_hang_pr
 }
 
 /*
- * Has q taken p's place in the job? Of a p that is over, its rank's next process may have begun at once: not
- * before p's last sign of life, which is older than its end, give or take what clocks of two hosts differ by.
- * The number of ranks may have changed with it. A p that may live is only silent for a while.
+ * Has q taken the place of p in the job?
+ *
+ * If p is over, the next process of its rank may have begun at once. It did not begin before the last sign of
+ * life of p, which is older than the end of p; clocks of two hosts may differ by SLACK_NS. The number of
+ * ranks may have changed. If p may still live, it is only silent for a while.
  */
-static bool follows(const struct ni_hang_process *q, const struct ni_hang_process *p) {
+static bool replaces_process(const struct ni_hang_process *q, const struct ni_hang_process *p) {
   uint64_t end = ni_hang_last_sign(p);
-  if (is_same_run(p, q) || p->rank < 0 || q->rank != p->rank || start_of(q) <= start_of(p))
+  const bool is_same_rank = p->rank >= 0 && q->rank == p->rank;
+  if (is_same_run(p, q) || !is_same_rank || start_time_of(q) <= start_time_of(p))
     return false;
   if (p->life == NI_HANG_LIFE_UNKNOWN)
-    return start_of(q) > end + SLACK_NS && q->world == p->world;
-  return start_of(q) + (strcmp(q->who->host, p->who->host) == 0 ? 0 : SLACK_NS) > end;
+    return start_time_of(q) > end + SLACK_NS && q->world == p->world;
+  return start_time_of(q) + (strcmp(q->who->host, p->who->host) == 0 ? 0 : SLACK_NS) > end;
 }
 
 static int by_rank(const void *a, const void *b) {
@@ -63,26 +70,26 @@ static int by_rank(const void *a, const void *b) {
   return NI_BY(x, y, rank, who->start_ns);
 }
 
-/* Who began last of those that are not of its run; NULL: nobody. */
-static const struct ni_hang_process *newest_beside(const struct ni_hang_model *m,
-                                                   const struct ni_hang_process *p) {
+/* The process that began last, among those of other runs; NULL: there is none. */
+static const struct ni_hang_process *find_newest_of_other_runs(const struct ni_hang_model *m,
+                                                               const struct ni_hang_process *p) {
   const struct ni_hang_process *newest = NULL;
   for (size_t i = 0; i < m->n_processes; i++) {
     const struct ni_hang_process *q = &m->process[i];
     if (p && is_same_run(p, q))
       continue;
-    if (!newest || start_of(q) > start_of(newest))
+    if (!newest || start_time_of(q) > start_time_of(newest))
       newest = q;
   }
   return newest;
 }
 
 /*
- * A process that is over, and a while after whose last sign of life others began, or at once another took its
- * place: a run before this one, in the same folder. Of one that may live only the latter says so. Of a rank
- * the newest RUNS processes are asked.
+ * Finds processes of earlier runs in the same folder. A process belongs to one if it is over and others began
+ * a while after its last sign of life, or if another process took its place at once. A process that may still
+ * live belongs to one only if its place was taken. Only the newest RUNS processes of a rank are compared.
  */
-static int find_earlier(struct ni_hang_verdict *v) {
+static int find_earlier_runs(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   size_t n = m->n_processes, end = n;
   const struct ni_hang_process **at = malloc((n + 1) * sizeof *at);
@@ -94,8 +101,8 @@ static int find_earlier(struct ni_hang_verdict *v) {
   }
   for (size_t i = 0; i < n; i++)
     at[i] = &m->process[i];
-  newest = newest_beside(m, NULL);
-  newest_else = newest_beside(m, newest);
+  newest = find_newest_of_other_runs(m, NULL);
+  newest_else = find_newest_of_other_runs(m, newest);
   if (n > 1)
     qsort(at, n, sizeof *at, by_rank);
   for (size_t i = n; i-- > 0;) {
@@ -104,23 +111,23 @@ static int find_earlier(struct ni_hang_verdict *v) {
     if (p->rank != at[end - 1]->rank)
       end = i + 1;
     for (size_t j = end; j-- > i + 1 && j + RUNS >= end && !followed;)
-      followed = follows(at[j], p);
+      followed = replaces_process(at[j], p);
     const struct ni_hang_process *q = is_same_run(p, newest) ? newest_else : newest;
-    bool outlived = over && q && start_of(q) > ni_hang_last_sign(p) + SLACK_NS;
+    bool outlived = over && q && start_time_of(q) > ni_hang_last_sign(p) + SLACK_NS;
     v->earlier[p - m->process] = p->life != NI_HANG_ALIVE && (followed || outlived);
   }
   free(at);
   return 0;
 }
 
-struct place {
+struct rank_place {
   const char *name;
   uint64_t hash;
   uint32_t process;
   int32_t rank;
 };
 
-static NI_ORDER_BY(by_place, struct place, process, hash, rank)
+static NI_ORDER_BY(by_place, struct rank_place, process, hash, rank)
 
     /*
      * A process has as many ranks as the communicator has in it that has most; where two have several,
@@ -128,14 +135,14 @@ static NI_ORDER_BY(by_place, struct place, process, hash, rank)
      */
     static int count_ranks(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
-  struct place *at = malloc((m->n_members + 1) * sizeof *at);
+  struct rank_place *at = malloc((m->n_members + 1) * sizeof *at);
   size_t n = 0;
   if (!at)
     return -ENOMEM;
   for (size_t i = 0; i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
     if (!v->earlier[x->who->process])
-      at[n++] = (struct place){x->who->name, x->who->hash, x->who->process, x->who->rank};
+      at[n++] = (struct rank_place){x->who->name, x->who->hash, x->who->process, x->who->rank};
   }
   if (n > 1)
     qsort(at, n, sizeof *at, by_place);
@@ -163,8 +170,8 @@ static NI_ORDER_BY(by_place, struct place, process, hash, rank)
 }
 
 /*
- * How long is too long for this job: what lasts several times longer than all that it has had. A job that
- * began a while ago has had no pause that says anything yet.
+ * How long is too long for this job? A hang lasts several times longer than anything that the job has had. A
+ * job that began a short while ago has had no pause that tells anything yet.
  */
 static void find_limit(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
@@ -175,7 +182,7 @@ static void find_limit(struct ni_hang_verdict *v) {
       continue;
     ni_hang_raise(&longest, p->longest_operation_ns);
     ni_hang_raise(&longest, p->longest_gap_ns);
-    uint64_t start = start_of(p);
+    uint64_t start = start_time_of(p);
     if (start && start < first)
       first = start;
   }
@@ -187,7 +194,7 @@ static void find_limit(struct ni_hang_verdict *v) {
 int ni_hang_find_fate(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct ni_hang_fate *f = &v->fate;
-  if (find_earlier(v) < 0)
+  if (find_earlier_runs(v) < 0)
     return -ENOMEM;
   f->first_ns = UINT64_MAX;
   for (size_t i = 0; i < m->n_processes; i++) {

@@ -7,10 +7,10 @@
 /* Fills fate, earlier and limit_ns. 0 or -ENOMEM. */
 int ni_hang_find_fate(struct ni_hang_verdict *v);
 /*
- * Copies of boxes came from other machines and none from its own, and its log is 60 s, or after_ns, older: it
- * says nothing of now.
+ * True: nothing is known of this process as of now. Copies of boxes came from other machines and none from
+ * its own, and its log is older than 60 s, or than after_ns if that is less.
  */
-bool ni_hang_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p);
+bool ni_hang_is_silent(const struct ni_hang_verdict *v, const struct ni_hang_process *p);
 uint64_t ni_hang_last_sign(const struct ni_hang_process *p);
 
 #endif

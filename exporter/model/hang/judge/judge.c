@@ -27,7 +27,7 @@ struct activity {
 };
 
 /* By process number. */
-static struct activity *activity(const struct ni_hang_model *m) {
+static struct activity *measure_activity(const struct ni_hang_model *m) {
   struct activity *all = calloc(m->n_processes + 1, sizeof *all);
   for (size_t i = 0; all && i < m->n_members; i++) {
     const struct ni_hang_member *x = m->member[i];
@@ -47,10 +47,12 @@ static struct activity *activity(const struct ni_hang_model *m) {
 }
 
 /*
- * A rank that has called and finished something elsewhere, long after it called this, is not held up by it. A
- * communicator that was made since says so at once: its ranks have left the old one to itself.
+ * Has this rank moved on? A rank that called and finished something elsewhere, long after it called this
+ * operation, is not held up by it. A communicator that was made since then says so at once: its ranks have
+ * abandoned the old one.
  */
-static bool goes_on(const struct ni_hang_process *p, const struct activity *a, const struct ni_hang_op *op) {
+static bool has_moved_on(const struct ni_hang_process *p, const struct activity *a,
+                         const struct ni_hang_op *op) {
   if (p->several || !op || !op->enqueue_ns)
     return false;
   return a->passed_ns > op->enqueue_ns + NI_HANG_GRACE_NS || a->begun_ns > op->enqueue_ns;
@@ -68,18 +70,18 @@ uint64_t ni_hang_known_until(const struct ni_hang_verdict *v, const struct ni_ha
   return w->op && w->op->seen_ns > p->alive_ns ? w->op->seen_ns : p->alive_ns;
 }
 
-static uint64_t since(uint64_t now, uint64_t then) { return now > then ? now - then : 0; }
+static uint64_t elapsed_since(uint64_t now, uint64_t then) { return now > then ? now - then : 0; }
 
 /*
- * Who keeps the others waiting? Of a rank that is inside what all others have finished they wait in a later
- * one.
+ * Does this rank keep the others waiting? If it is inside an operation that all others have finished, they
+ * wait for it in a later one.
  */
 static bool holds_up(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   return ni_hang_blocks(k, w) || (k->behind_it && ni_hang_waits(w));
 }
 
-static uint64_t moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w,
-                         const struct activity *active) {
+static uint64_t last_moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_view *w,
+                              const struct activity *active) {
   const struct ni_hang_process *p = ni_hang_process_at(v, w);
   if (w->where == NI_HANG_GONE)
     return p->alive_ns;
@@ -87,15 +89,16 @@ static uint64_t moved_ns(const struct ni_hang_verdict *v, const struct ni_hang_v
 }
 
 /*
- * Since when the first of its ranks waits: it has called it, and what it was in before has ended. A host
- * calls far ahead of its GPU, so the call alone says little about what came first.
+ * Since when the first rank of the knot has waited: since it called the operation, and since what it was in
+ * before ended. A host calls far ahead of its GPU, so the call alone says little about what came first.
  */
 static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity *active) {
   uint64_t first = UINT64_MAX;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    bool named = k->kind == NI_KIND_COLL || w->waits_for >= 0;
-    if (!ni_hang_is_held(k, w) || !named || !w->op || !w->op->enqueue_ns || w->later)
+    const bool is_named = k->kind == NI_KIND_COLL || w->waits_for >= 0;
+    const bool has_call = w->op && w->op->enqueue_ns && !w->later;
+    if (!ni_hang_is_held(k, w) || !is_named || !has_call)
       continue;
     uint64_t t = w->op->enqueue_ns;
     ni_hang_raise(&t, active[w->member->who->process].ended_ns);
@@ -104,7 +107,7 @@ static uint64_t waits_since(const struct ni_hang_knot *k, const struct activity 
   return first;
 }
 
-/* A process that is dead, or has ended, is waited for. */
+/* Does anybody wait for a process that is dead or has ended? */
 static bool waits_for_the_dead(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   if (k->count[NI_HANG_GONE])
     return true;
@@ -114,7 +117,7 @@ static bool waits_for_the_dead(const struct ni_hang_verdict *v, const struct ni_
   return false;
 }
 
-/* Since when somebody waits for a process that is dead by then: what others did later does not help. */
+/* Since when somebody has waited for a process that was dead by then. What others did later does not help. */
 static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
                             const struct activity *active) {
   uint64_t t = waits_since(k, active);
@@ -127,9 +130,9 @@ static uint64_t given_up_ns(const struct ni_hang_verdict *v, const struct ni_han
 }
 
 /*
- * Since when nothing moved, where somebody waits for a dead process. From its death on, because what others
- * did later does not help; but where it had stood still for a whole limit before that, it was ended while it
- * hung, by a watchdog, say.
+ * Since when nothing has moved, where somebody waits for a dead process. Usually since its death, because
+ * what others did later does not help. If it had already stood still for a whole limit before, it was ended
+ * while it hung, for example by a watchdog: then since it stood still.
  */
 static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_hang_knot *k,
                                const struct activity *active) {
@@ -142,20 +145,24 @@ static uint64_t stood_still_ns(const struct ni_hang_verdict *v, const struct ni_
   return still && died > still + v->limit_ns ? still : died;
 }
 
-/* pending by those who wait alone; of the knot, by all who matter, which is never more. */
-static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot *k,
-                           const struct activity *active, uint64_t *inside_known) {
+/*
+ * Returns how long it is pending by those who wait. The knot gets how long it is pending by all who matter,
+ * which is never more.
+ */
+static uint64_t pending_since(const struct ni_hang_verdict *v, struct ni_hang_knot *k,
+                              const struct activity *active, uint64_t *inside_known) {
   uint64_t known = UINT64_MAX, known_in = UINT64_MAX, moved = k->newest_ns, stillest = UINT64_MAX;
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_view *w = &k->view[i];
     bool holds = holds_up(k, w), held = ni_hang_is_held(k, w);
-    uint64_t t = moved_ns(v, w, active);
-    /* Of a rank without data about this operation it may be known that it went on elsewhere meanwhile. */
+    uint64_t t = last_moved_ns(v, w, active);
+    /* A rank without data about this operation may be known to have moved on elsewhere meanwhile. */
     if (holds || w->where == NI_HANG_NO_DATA)
       ni_hang_raise(&moved, t);
     if (held && !holds && t < stillest)
       stillest = t;
-    if ((!held && !holds) || w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT)
+    const bool has_ended = w->where == NI_HANG_GONE || w->where == NI_HANG_HAS_LEFT;
+    if ((!held && !holds) || has_ended)
       continue;
     uint64_t u = ni_hang_known_until(v, w);
     if (u < known)
@@ -168,27 +175,27 @@ static uint64_t pending_of(const struct ni_hang_verdict *v, struct ni_hang_knot 
   if (waits_for_the_dead(v, k))
     moved = stood_still_ns(v, k, active);
   k->until_ns = known == UINT64_MAX ? 0 : known;
-  k->pending_ns = since(k->until_ns, moved);
+  k->pending_ns = elapsed_since(k->until_ns, moved);
   *inside_known = known_in;
-  return known_in == UINT64_MAX ? 0 : since(known_in, moved);
+  return known_in == UINT64_MAX ? 0 : elapsed_since(known_in, moved);
 }
 
-static void is_now(struct ni_hang_knot *k, struct ni_hang_view *w, enum ni_hang_where where) {
+static void set_where(struct ni_hang_knot *k, struct ni_hang_view *w, enum ni_hang_where where) {
   k->count[w->where]--;
   k->count[where]++;
   w->where = where;
 }
 
 /*
- * A rank of which nothing was heard since long before those who wait were seen last: that it had not called
- * then says nothing about now.
+ * Nothing was heard of a rank since long before those who wait were seen last. That it had not called then
+ * says nothing about now.
  */
 static void forget_stale(const struct ni_hang_verdict *v, struct ni_hang_knot *k, uint64_t inside_known) {
   for (size_t i = 0; i < k->n; i++) {
     struct ni_hang_view *w = &k->view[i];
     if (w->where != NI_HANG_NEVER || ni_hang_known_until(v, w) + NI_HANG_OUTLIVED_NS >= inside_known)
       continue;
-    is_now(k, w, NI_HANG_NO_DATA);
+    set_where(k, w, NI_HANG_NO_DATA);
   }
 }
 
@@ -197,7 +204,7 @@ static bool is_hopeless(const struct ni_hang_knot *k) {
   return k->count[NI_HANG_HAS_LEFT] || calls_differ;
 }
 
-static uint64_t limit_of(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
+static uint64_t limit_of_knot(const struct ni_hang_verdict *v, const struct ni_hang_knot *k) {
   uint64_t limit = v->limit_ns, half = k->op.timeout_ns / 2;
   if (k->op.timeout_ns)
     limit = ni_hang_least(limit, half < NI_HANG_GRACE_NS ? NI_HANG_GRACE_NS : half);
@@ -208,33 +215,34 @@ static uint64_t limit_of(const struct ni_hang_verdict *v, const struct ni_hang_k
   return limit;
 }
 
-/* Logs tell of each rank once, when its own call is so old: there a little less is enough. */
+/* A log tells of each rank once, when its own call has reached that age. There a little less is enough. */
 static bool is_enough(const struct ni_hang_verdict *v, uint64_t pending_ns, uint64_t limit_ns) {
   return pending_ns >= (v->model->boxes ? limit_ns : limit_ns - limit_ns / 20);
 }
 
-static void wait_of(struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active) {
+static void judge_wait(struct ni_hang_verdict *v, struct ni_hang_knot *k, const struct activity *active) {
   uint64_t inside_known;
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
-    if ((ni_hang_waits(w) || w->where == NI_HANG_NEVER) && ni_hang_silent(v, ni_hang_process_at(v, w)))
-      is_now(k, w, NI_HANG_NO_DATA);
+    if ((ni_hang_waits(w) || w->where == NI_HANG_NEVER) && ni_hang_is_silent(v, ni_hang_process_at(v, w)))
+      set_where(k, w, NI_HANG_NO_DATA);
   for (struct ni_hang_view *w = k->view; w < k->view + k->n; w++)
     w->went_on =
-        goes_on(ni_hang_process_at(v, w), &active[w->member->who->process], w->later ? w->later : w->op);
-  k->limit_ns = limit_of(v, k);
-  uint64_t alone = pending_of(v, k, active, &inside_known);
+        has_moved_on(ni_hang_process_at(v, w), &active[w->member->who->process], w->later ? w->later : w->op);
+  k->limit_ns = limit_of_knot(v, k);
+  uint64_t alone = pending_since(v, k, active, &inside_known);
   if (!is_enough(v, k->pending_ns, k->limit_ns) && is_enough(v, alone, k->limit_ns)) {
     forget_stale(v, k, inside_known);
-    (void)pending_of(v, k, active, &inside_known);
+    (void)pending_since(v, k, active, &inside_known);
   }
 }
 
 /*
- * Has the communicator o that hangs the ranks of k, which is a dump's process group? Each has the same number
- * in both.
+ * k is the process group of a dump. Does the hanging communicator o have the same ranks, each with the same
+ * number?
  */
-static bool same_ranks(const struct ni_hang_knot *k, const struct ni_hang_knot *o) {
-  if (o->any->dump || !o->hangs || o->kind != k->kind || o->any->who->n_ranks != k->any->who->n_ranks)
+static bool has_same_ranks(const struct ni_hang_knot *k, const struct ni_hang_knot *o) {
+  const bool is_same_size = o->kind == k->kind && o->any->who->n_ranks == k->any->who->n_ranks;
+  if (o->any->dump || !o->hangs || !is_same_size)
     return false;
   for (size_t i = 0; i < o->n; i++) {
     const struct ni_hang_view *w = ni_hang_view_of(k, o->view[i].rank);
@@ -245,13 +253,13 @@ static bool same_ranks(const struct ni_hang_knot *k, const struct ni_hang_knot *
 }
 
 /*
- * One hang counts once: where all of its ranks have data of ours, what the dumps say of it is not needed;
- * else it says more.
+ * One hang counts once. If all of its ranks have data of ours, what the dumps say of it is dropped; otherwise
+ * the dumps say more.
  */
 static void drop_doubles(struct ni_hang_verdict *v) {
   for (size_t i = 0; v->model->dumps && i < v->n; i++)
     for (size_t j = 0; v->knot[i].any->dump && v->knot[i].hangs && j < v->n; j++) {
-      if (!same_ranks(&v->knot[i], &v->knot[j]))
+      if (!has_same_ranks(&v->knot[i], &v->knot[j]))
         continue;
       struct ni_hang_knot *drop = v->knot[j].count[NI_HANG_NO_DATA] ? &v->knot[j] : &v->knot[i];
       drop->hangs = false;
@@ -260,17 +268,17 @@ static void drop_doubles(struct ni_hang_verdict *v) {
 
 /* ---- graph ---- */
 
-struct edge {
+struct wait_edge {
   uint64_t seat, since_ns; /* when it called it; 0: not known */
   uint32_t knot;
   bool inside; /* in the kernel */
 };
 
-static NI_ORDER_BY(by_edge, struct edge, seat, since_ns, knot)
+static NI_ORDER_BY(by_edge, struct wait_edge, seat, since_ns, knot)
 
-    struct graph {
+    struct wait_graph {
   struct ni_hang_verdict *v;
-  struct edge *inside; /* who waits where */
+  struct wait_edge *inside; /* who waits where */
   size_t n_inside;
   struct node { /* of Tarjan's, by knot: its number from 1, the lowest one reached */
     uint32_t index, low;
@@ -287,7 +295,7 @@ static bool is_inside(const struct ni_hang_view *w) {
       (w->where == NI_HANG_OTHER_CALL && w->op && ni_hang_where_of(w->op) == NI_HANG_INSIDE);
 }
 
-static int gather_edges(struct graph *g) {
+static int gather_edges(struct wait_graph *g) {
   size_t n = 0;
   for (size_t i = 0; i < g->v->n; i++)
     n += g->v->knot[i].n;
@@ -301,7 +309,7 @@ static int gather_edges(struct graph *g) {
       const struct ni_hang_op *op = w->later ? w->later : w->op;
       bool inside = is_inside(w) || (w->later && ni_hang_where_of(w->later) == NI_HANG_INSIDE);
       if (inside || w->later || w->where == NI_HANG_QUEUED)
-        g->inside[g->n_inside++] = (struct edge){w->seat, op ? op->enqueue_ns : 0, (uint32_t)i, inside};
+        g->inside[g->n_inside++] = (struct wait_edge){w->seat, op ? op->enqueue_ns : 0, (uint32_t)i, inside};
     }
   }
   if (g->n_inside > 1)
@@ -314,8 +322,8 @@ static bool is_queued(const struct ni_hang_view *w) {
 }
 
 /*
- * May others wait for it because it waits elsewhere? Also if it has not been seen to call, and if all are
- * queued.
+ * May others wait for this rank because it waits elsewhere? This also holds if it was not seen to call, and
+ * if all are queued.
  */
 static bool may_wait_elsewhere(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   if (is_inside(w))
@@ -325,23 +333,25 @@ static bool may_wait_elsewhere(const struct ni_hang_knot *k, const struct ni_han
   return ni_hang_blocks(k, w) || is_queued(w) || w->where == NI_HANG_NO_DATA;
 }
 
-/* Does it wait there? A kernel that is not started waits for what its GPU is inside, if that was not called
- * long after it, and for what was called before it. A rank that has not called may wait on its host for
- * anything. */
-static bool waits_there(const struct ni_hang_view *w, const struct edge *e) {
+/*
+ * Does this rank wait there? A kernel that has not started waits for what its GPU is inside, unless that was
+ * called long after it, and for what was called before it. A rank that has not called may wait on its host
+ * for anything.
+ */
+static bool waits_there(const struct ni_hang_view *w, const struct wait_edge *e) {
   if (!is_queued(w) || !w->op)
     return true;
   return e->inside ? e->since_ns <= w->op->enqueue_ns + NI_HANG_GRACE_NS : e->since_ns < w->op->enqueue_ns;
 }
 
 /*
- * One knot and all that it leads to. Of what one rank waits in the oldest count: a file may say that it waits
- * everywhere.
+ * Visits one knot and all that it leads to. Of the operations that one rank waits in, only the oldest ones
+ * count, since a file may claim that it waits everywhere.
  */
-static void visit(struct graph *g, uint32_t at) {
+static void visit_knot(struct wait_graph *g, uint32_t at) {
   struct ni_hang_knot *k = &g->v->knot[at];
-  struct node *own = &g->node[at];
-  *own = (struct node){++g->counter, g->counter, true, false, 0};
+  struct node *node = &g->node[at];
+  *node = (struct node){++g->counter, g->counter, true, false, 0};
   g->stack[g->depth++] = at;
   for (size_t j = 0; j < k->n; j++) {
     if (!may_wait_elsewhere(k, &k->view[j]))
@@ -357,27 +367,27 @@ static void visit(struct graph *g, uint32_t at) {
         k->leads_to = (int32_t)to;
       g->v->knot[to].needed = true;
       if (k->view[j].where == NI_HANG_NO_DATA)
-        is_now(k, &k->view[j], NI_HANG_ELSEWHERE);
+        set_where(k, &k->view[j], NI_HANG_ELSEWHERE);
       k->behind |= is_queued(&k->view[j]);
       if (g->inside[e].since_ns > k->first_ns)
         ni_hang_raise(&k->went_on_ns, g->inside[e].since_ns - k->first_ns);
       const struct node *there = &g->node[to];
       if (!there->index && g->depth < DEEPEST) {
-        visit(g, to);
-        if (there->low < own->low)
-          own->low = there->low;
-        own->leaves |= !there->on_stack;
-        own->ends |= there->ends;
+        visit_knot(g, to);
+        if (there->low < node->low)
+          node->low = there->low;
+        node->leaves |= !there->on_stack;
+        node->ends |= there->ends;
       } else if (there->on_stack) {
-        if (there->index < own->low)
-          own->low = there->index;
+        if (there->index < node->low)
+          node->low = there->index;
       } else {
-        own->leaves = true; /* to a part of the graph that is done: this one is a consequence */
-        own->ends |= there->ends;
+        node->leaves = true; /* to a part of the graph that is done: this one is a consequence */
+        node->ends |= there->ends;
       }
     }
   }
-  if (own->low != own->index)
+  if (node->low != node->index)
     return;
   /* A whole ring, or a knot by itself, is on top of the stack. */
   uint32_t from = g->depth;
@@ -399,22 +409,25 @@ static void visit(struct graph *g, uint32_t at) {
   }
 }
 
-/* Counts for the ends of the graph who is inside them, and inside what leads to them. */
-static void weigh(const struct graph *g) {
+/* For the ends of the graph: counts who is inside them, and who is inside what leads to them. */
+static void weigh_knots(const struct wait_graph *g) {
   uint64_t weight[ENDS] = {0};
   for (size_t i = 0; i < g->v->n; i++)
     for (int end = 0; end < ENDS; end++)
       if (g->node[i].ends >> end & 1)
-        weight[end] += ni_hang_in_it(&g->v->knot[i]);
+        weight[end] += ni_hang_count_inside(&g->v->knot[i]);
   for (size_t i = 0; i < g->v->n; i++) {
     struct ni_hang_knot *k = &g->v->knot[i];
     long long end = k->root ? (long long)g->node[i].ends : 0;
-    k->weight = end ? weight[ffsll(end) - 1] : ni_hang_in_it(k);
+    k->weight = end ? weight[ffsll(end) - 1] : ni_hang_count_inside(k);
   }
 }
 
-/* What hangs: the ends of the graph whose time is over, a ring as one, and what leads to those. */
-static void decide(struct graph *g) {
+/*
+ * Decides what hangs: the ends of the graph whose time is over, where a ring counts as one end, and whatever
+ * leads to those.
+ */
+static void decide_knots(struct wait_graph *g) {
   struct ni_hang_verdict *v = g->v;
   struct {
     uint64_t pending, limit;
@@ -447,8 +460,8 @@ static void decide(struct graph *g) {
   }
 }
 
-static int connect(struct ni_hang_verdict *v) {
-  struct graph g = {.v = v};
+static int connect_knots(struct ni_hang_verdict *v) {
+  struct wait_graph g = {.v = v};
   int e = gather_edges(&g);
   g.node = calloc(v->n + 1, sizeof *g.node);
   g.stack = calloc(v->n + 1, sizeof *g.stack);
@@ -456,10 +469,10 @@ static int connect(struct ni_hang_verdict *v) {
     e = -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < v->n; i++)
     if (!v->knot[i].past && !g.node[i].index)
-      visit(&g, i);
+      visit_knot(&g, i);
   if (e == 0) {
-    weigh(&g);
-    decide(&g);
+    weigh_knots(&g);
+    decide_knots(&g);
   }
   free(g.inside);
   free(g.node);
@@ -470,10 +483,12 @@ static int connect(struct ni_hang_verdict *v) {
 /* ---- the answer ---- */
 
 const struct ni_hang_knot *ni_hang_first(const struct ni_hang_verdict *v) {
-  return v->n && !v->knot[0].past && (v->fate.over || ni_hang_is_wait(&v->knot[0])) ? &v->knot[0] : NULL;
+  if (!v->n || v->knot[0].past)
+    return NULL;
+  return v->fate.over || ni_hang_is_wait(&v->knot[0]) ? &v->knot[0] : NULL;
 }
 
-static enum ni_hang_answer answer_of(const struct ni_hang_verdict *v) {
+static enum ni_hang_answer decide_answer(const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
   const struct ni_hang_knot *first = ni_hang_first(v);
   bool unseen = t->unseen || v->model->unreadable || v->model->left_out || (!t->over && t->dark);
@@ -498,21 +513,21 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
     ni_hang_raise(&v->now_ns, p->alive_ns);
     ni_hang_raise(&v->now_ns, p->look_ns);
   }
-  struct activity *active = activity(m);
+  struct activity *active = measure_activity(m);
   int e = active ? ni_hang_find_fate(v) : -ENOMEM;
   if (e == 0)
     e = ni_hang_find_knots(v);
   for (size_t i = 0; e == 0 && i < v->n; i++)
-    wait_of(v, &v->knot[i], active);
+    judge_wait(v, &v->knot[i], active);
   for (size_t i = 0; e == 0 && i < v->n; i++) {
     struct ni_hang_knot *k = &v->knot[i];
     k->owed_ns = waits_since(k, active);
-    k->waited_ns = since(k->until_ns, k->owed_ns);
+    k->waited_ns = elapsed_since(k->until_ns, k->owed_ns);
     ni_hang_raise(&k->waited_ns, k->pending_ns);
   }
   free(active);
   if (e == 0)
-    e = connect(v);
+    e = connect_knots(v);
   for (size_t i = 0; i < v->n; i++)
     for (size_t j = 0; j < v->knot[i].n; j++)
       v->knot[i].missing += ni_hang_blocks(&v->knot[i], &v->knot[i].view[j]);
@@ -523,15 +538,16 @@ int ni_hang_judge(struct ni_hang_verdict *v, const struct ni_hang_model *m, uint
   }
   if (e == 0)
     e = ni_hang_order(v);
-  v->answer = answer_of(v);
+  v->answer = decide_answer(v);
   return e;
 }
 
-/* Whatever moved since in another communicator shows that the job is not quiet since then. */
+/* If anything moved since then in another communicator, the job is not quiet since then. */
 bool ni_hang_is_quiet(const struct ni_hang_verdict *v) {
   const struct ni_hang_quiet *q = &v->quiet;
   bool last = q->any && v->fate.moved_ns <= q->since_ns + NI_HANG_DEAD_NS;
-  return last && !v->fate.over && !v->n_hangs && since(v->now_ns, v->fate.moved_ns) >= NI_HANG_GRACE_NS;
+  return last && !v->fate.over && !v->n_hangs &&
+      elapsed_since(v->now_ns, v->fate.moved_ns) >= NI_HANG_GRACE_NS;
 }
 
 bool ni_hang_is_final(const struct ni_hang_verdict *v) {
@@ -540,7 +556,7 @@ bool ni_hang_is_final(const struct ni_hang_verdict *v) {
 
 void ni_hang_make_certain(struct ni_hang_verdict *v) {
   bool sure = v->second_look || ni_hang_is_final(v);
-  if (v->answer == NI_HANG_LIKELY && sure && ni_hang_complete(v))
+  if (v->answer == NI_HANG_LIKELY && sure && ni_hang_is_complete(v))
     v->answer = NI_HANG_CERTAIN;
 }
 
@@ -552,27 +568,29 @@ void ni_hang_verdict_free(struct ni_hang_verdict *v) {
   *v = (struct ni_hang_verdict){0};
 }
 
-bool ni_hang_complete(const struct ni_hang_verdict *v) {
+bool ni_hang_is_complete(const struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   if (v->n_hangs == 0 || m->unreadable)
     return false;
   for (size_t i = 0; i < v->n_hangs; i++) {
     const struct ni_hang_knot *k = &v->knot[i];
-    if (k->root && (k->count[NI_HANG_NO_DATA] || k->blind || k->unsure || k->behind_replay))
+    const bool is_unsure = k->count[NI_HANG_NO_DATA] || k->blind || k->unsure || k->behind_replay;
+    if (k->root && is_unsure)
       return false;
   }
   return true;
 }
 
-bool ni_hang_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b) {
+bool ni_hang_verdicts_agree(const struct ni_hang_verdict *a, const struct ni_hang_verdict *b) {
   if (a->n_hangs == 0 || b->n == 0)
     return false;
   const struct ni_hang_knot *x = &a->knot[0];
   for (size_t i = 0; i < b->n; i++) {
     const struct ni_hang_knot *y = &b->knot[i];
-    if (x->any->who->hash != y->any->who->hash || x->kind != y->kind || x->n != y->n ||
-        x->op.sn != y->op.sn ||
-        strcmp(ni_hang_text(a->model, x->op.func), ni_hang_text(b->model, y->op.func)) != 0)
+    const bool is_same_comm = x->any->who->hash == y->any->who->hash && x->n == y->n;
+    const bool is_same_op = x->kind == y->kind && x->op.sn == y->op.sn &&
+        strcmp(ni_hang_text(a->model, x->op.func), ni_hang_text(b->model, y->op.func)) == 0;
+    if (!is_same_comm || !is_same_op)
       continue;
     for (size_t j = 0; j < x->n; j++)
       if (x->view[j].rank != y->view[j].rank || x->view[j].where != y->view[j].where ||

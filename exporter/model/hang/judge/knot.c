@@ -28,15 +28,21 @@ bool ni_hang_stays(const struct ni_hang_group *c, const struct ni_hang_member *x
   return !ni_hang_dead_before(c, p) && !ni_hang_left_before(c, x, p);
 }
 
-bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns) {
+bool ni_hang_is_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns) {
   return x->open_ns != 0 && (x->open_ns >= ns || p->life == NI_HANG_DEAD);
 }
 
 enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op) {
-  return op->state == NI_HANG_LAUNCHED ? NI_HANG_QUEUED
-      : op->state == NI_HANG_REPLAYED  ? NI_HANG_IN_REPLAY
-      : op->state == NI_HANG_CALLED    ? NI_HANG_API_ONLY
-                                       : NI_HANG_INSIDE;
+  switch (op->state) {
+    case NI_HANG_LAUNCHED:
+      return NI_HANG_QUEUED;
+    case NI_HANG_REPLAYED:
+      return NI_HANG_IN_REPLAY;
+    case NI_HANG_CALLED:
+      return NI_HANG_API_ONLY;
+    default:
+      return NI_HANG_INSIDE;
+  }
 }
 
 struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni_hang_group *c,
@@ -77,7 +83,7 @@ void ni_hang_count(struct ni_hang_knot *k) {
   k->count[NI_HANG_NO_DATA] += k->unseen;
 }
 
-void ni_hang_times(struct ni_hang_knot *k, uint64_t enqueue_ns) {
+void ni_hang_note_call(struct ni_hang_knot *k, uint64_t enqueue_ns) {
   if (!enqueue_ns)
     return;
   if (enqueue_ns < k->first_ns)
@@ -103,7 +109,7 @@ bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w) 
       return true;
     /* The others are in the kernel and this rank's has not begun: its GPU does something else. */
     case NI_HANG_QUEUED:
-      return ni_hang_in_it(k) > 0;
+      return ni_hang_count_inside(k) > 0;
     default:
       return false;
   }
@@ -118,19 +124,21 @@ bool ni_hang_is_held(const struct ni_hang_knot *k, const struct ni_hang_view *w)
   return !w->went_on && (ni_hang_waits(w) || (k->behind_it && w->later));
 }
 
-bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b) {
+bool ni_hang_has_same_values(const struct ni_hang_knot *k, const struct ni_hang_op *a,
+                             const struct ni_hang_op *b) {
   return (!k->size_mismatch || a->bytes == b->bytes) && (!k->type_mismatch || a->datatype == b->datatype) &&
       (!k->root_mismatch || a->root == b->root);
 }
 
 bool ni_hang_is_one_too_many(const struct ni_hang_knot *k) {
   size_t not_called = k->count[NI_HANG_NEVER] + k->count[NI_HANG_ELSEWHERE] + k->count[NI_HANG_QUEUED];
-  return k->kind == NI_KIND_COLL && ni_hang_in_it(k) == 1 && not_called >= 2 && k->missing == not_called;
+  return k->kind == NI_KIND_COLL && ni_hang_count_inside(k) == 1 && not_called >= 2 &&
+      k->missing == not_called;
 }
 
 bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   if (k->odd)
-    return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_alike(k, w->op, k->odd);
+    return w->op && ni_hang_is(w->op, k->op.func, k->op.sn) && ni_hang_has_same_values(k, w->op, k->odd);
   if (ni_hang_is_one_too_many(k))
     return w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY;
   if (k->missing)
@@ -142,8 +150,8 @@ bool ni_hang_is_cause(const struct ni_hang_knot *k, const struct ni_hang_view *w
   return k->count[NI_HANG_FINISHED] && ni_hang_waits(w);
 }
 
-/* In a replay, or behind it in a later one, its kernel is over as far as anybody knows. */
-static bool in_replay(const struct ni_hang_view *w) {
+/* It is in a replay, or behind one in a later replay. As far as anybody knows, its kernel is over. */
+static bool is_in_replay(const struct ni_hang_view *w) {
   return w->where == NI_HANG_IN_REPLAY || (w->later && w->later->state == NI_HANG_REPLAYED);
 }
 
@@ -160,9 +168,10 @@ bool ni_hang_is_wait(const struct ni_hang_knot *k) {
   if (passed && !k->behind_it && !k->needed)
     return false;
   bool held = false;
-  for (size_t i = 0; i < k->n && !held; i++)
-    held = ni_hang_is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY &&
-        (misses || !in_replay(&k->view[i]));
+  for (size_t i = 0; i < k->n && !held; i++) {
+    const bool counts = misses || !is_in_replay(&k->view[i]);
+    held = ni_hang_is_held(k, &k->view[i]) && k->view[i].where != NI_HANG_API_ONLY && counts;
+  }
   return held;
 }
 

@@ -1,6 +1,6 @@
 /*
- * What collectives and sends and receives of a communicator (knots.c) have in common when it is asked who is
- * where. One thread. Pure but for ni_hang_new_knot().
+ * What knots of collectives and knots of sends and receives (knots.c) have in common: who is where. One
+ * thread. Pure, except for ni_hang_new_knot().
  */
 #ifndef NI_HANG_KNOT_H
 #define NI_HANG_KNOT_H
@@ -31,47 +31,50 @@ struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni
                                       enum ni_kind kind);
 /* Counts its views by where they are. */
 void ni_hang_count(struct ni_hang_knot *k);
-/* One more call of its operation; 0: not known when. */
-void ni_hang_times(struct ni_hang_knot *k, uint64_t enqueue_ns);
+/* Notes one more call of its operation; 0: the time is not known. */
+void ni_hang_note_call(struct ni_hang_knot *k, uint64_t enqueue_ns);
 
 /* Its process is dead, and others lived on. */
 bool ni_hang_dead_before(const struct ni_hang_group *c, const struct ni_hang_process *p);
-/* When it left the communicator by its own choice, or died; UINT64_MAX: it is in it. */
+/* When it left the communicator by its own choice, or died; UINT64_MAX: it is still in it. */
 uint64_t ni_hang_was_in_until(const struct ni_hang_member *x, const struct ni_hang_process *p);
 /* It destroyed the communicator, or its process ended in order, and others stayed. */
 bool ni_hang_left_before(const struct ni_hang_group *c, const struct ni_hang_member *x,
                          const struct ni_hang_process *p);
-/* What it has in flight is a wait: neither of the two. */
+/* Is what it has in flight a wait? So it has neither of the two above. */
 bool ni_hang_stays(const struct ni_hang_group *c, const struct ni_hang_member *x,
                    const struct ni_hang_process *p);
-/* All that was in flight at time ns is known. A process that is dead has begun nothing after what it left. */
-bool ni_hang_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns);
-/* Of a rank that has it in flight. */
+/* Is everything known that was in flight at time ns? A dead process has begun nothing after what it left. */
+bool ni_hang_is_known_at(const struct ni_hang_member *x, const struct ni_hang_process *p, uint64_t ns);
+/* Where a rank is that has this operation in flight. */
 enum ni_hang_where ni_hang_where_of(const struct ni_hang_op *op);
 
 /* The view of a rank; NULL: there is none. */
 struct ni_hang_view *ni_hang_view_of(const struct ni_hang_knot *k, int32_t rank);
 /* Others wait for a rank that is there. */
 bool ni_hang_blocks(const struct ni_hang_knot *k, const struct ni_hang_view *w);
-/* So many are inside it, as far as anybody knows. */
-static inline size_t ni_hang_in_it(const struct ni_hang_knot *k) {
+/* How many ranks are inside it, as far as anybody knows. */
+static inline size_t ni_hang_count_inside(const struct ni_hang_knot *k) {
   return k->count[NI_HANG_INSIDE] + k->count[NI_HANG_IN_REPLAY];
 }
 /* Others wait for somebody who is there. */
 bool ni_hang_misses(const struct ni_hang_knot *k);
-/* It has called it, and is not through. */
+/* This rank has called it and is not through. */
 bool ni_hang_waits(const struct ni_hang_view *w);
-/* And it is held up: it has not gone on elsewhere. Of one that has finished it: in a later one. */
+/*
+ * This rank waits and has not moved on elsewhere. If it has finished this operation, it waits in a later one.
+ */
 bool ni_hang_is_held(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 /* Has somebody begun it, and does somebody wait for those who have not finished it? */
 bool ni_hang_is_wait(const struct ni_hang_knot *k);
 /* And for long enough to be told? */
 bool ni_hang_is_told(const struct ni_hang_knot *k);
 /* Two calls of a knot's operation: the same in what ranks disagree on? */
-bool ni_hang_alike(const struct ni_hang_knot *k, const struct ni_hang_op *a, const struct ni_hang_op *b);
+bool ni_hang_has_same_values(const struct ni_hang_knot *k, const struct ni_hang_op *a,
+                             const struct ni_hang_op *b);
 /*
- * One rank alone has called it, and two or more have not: it made a call too many. Of a knot that is judged,
- * as the next one.
+ * Exactly one rank has called it, and two or more have not: that rank made one call too many. For knots that
+ * are judged, as is the next function.
  */
 bool ni_hang_is_one_too_many(const struct ni_hang_knot *k);
 /* Is this rank the cause of that knot? Nobody is where all are inside. */

@@ -15,20 +15,20 @@
 
 /* ---- the collective that not all ranks of a communicator have finished, and where each is ---- */
 
-static const struct ni_hang_op *open_op(const struct ni_hang_member *x, uint16_t func, uint64_t sn) {
+static const struct ni_hang_op *find_open_op(const struct ni_hang_member *x, uint16_t func, uint64_t sn) {
   const struct ni_hang_op *op = ni_hang_open_from(x, NI_KIND_COLL, func, sn);
   return op && ni_hang_is(op, func, sn) ? op : NULL;
 }
 
-static const struct ni_hang_op *known_op(const struct ni_hang_member *x, uint16_t func, uint64_t sn) {
-  const struct ni_hang_op *op = open_op(x, func, sn);
+static const struct ni_hang_op *find_known_op(const struct ni_hang_member *x, uint16_t func, uint64_t sn) {
+  const struct ni_hang_op *op = find_open_op(x, func, sn);
   for (uint32_t i = 0; !op && i < x->n_recent; i++)
     if (ni_hang_is(&x->recent[i], func, sn))
       op = &x->recent[i];
   return op;
 }
 
-static bool counted(const struct ni_hang_member *x, uint16_t func) {
+static bool has_counts_of(const struct ni_hang_member *x, uint16_t func) {
   for (uint8_t i = 0; i < x->n_fin; i++)
     if (x->fin[i].func == func)
       return true;
@@ -36,11 +36,11 @@ static bool counted(const struct ni_hang_member *x, uint16_t func) {
 }
 
 /*
- * Numbers of operations are the same on all ranks unless one of them saw a part only (the activation mask was
- * off for a while). What two ranks both know tells by how much they differ. False: they have nothing in
- * common.
+ * Operations have the same numbers on all ranks, unless one rank saw only a part (its activation mask was off
+ * for a while). The operations that two ranks both know tell by how much their numbers differ. False: they
+ * have none in common.
  */
-static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_member *x, int64_t *shift) {
+static bool find_shift(const struct ni_hang_member *ref, const struct ni_hang_member *x, int64_t *shift) {
   for (int pass = 0; pass < 2;
        pass++) { /* what both have finished first: in flight a rank may be in another call */
     const struct ni_hang_op *op = pass ? x->open : x->recent;
@@ -48,7 +48,7 @@ static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_memb
     for (size_t i = 0; i < n; i++) {
       if (op[i].kind != NI_KIND_COLL || op[i].rec_sn == NI_HANG_NONE)
         continue;
-      const struct ni_hang_op *same = known_op(ref, op[i].func, op[i].sn);
+      const struct ni_hang_op *same = find_known_op(ref, op[i].func, op[i].sn);
       if (!same || same->rec_sn == NI_HANG_NONE)
         continue;
       *shift = (int64_t)(op[i].rec_sn - same->rec_sn);
@@ -60,7 +60,7 @@ static bool shift_of(const struct ni_hang_member *ref, const struct ni_hang_memb
 }
 
 /* The first collective in flight of a member, by its own numbers; NULL: none. */
-static const struct ni_hang_op *first_open(const struct ni_hang_member *x) {
+static const struct ni_hang_op *find_first_open(const struct ni_hang_member *x) {
   const struct ni_hang_op *first = NULL;
   for (size_t i = 0; i < x->n_open; i++)
     if (x->open[i].kind == NI_KIND_COLL && (!first || x->open[i].rec_sn < first->rec_sn))
@@ -69,26 +69,27 @@ static const struct ni_hang_op *first_open(const struct ni_hang_member *x) {
 }
 
 /*
- * The first one in flight anywhere: in a member's numbers, shifted to those of the first member that has any.
- * Where ranks called different ones there, that of most of them (a vote: the candidate changes when it has no
+ * The first collective in flight on any rank, in a numbering shifted to that of the first member that has
+ * one. Where ranks called different ones, the one of most ranks (a vote: the candidate changes when it has no
  * lead). What a rank left behind that is no longer in the communicator says nothing: its peers may have
  * passed it long ago.
  */
-static const struct ni_hang_op *first_of_all(const struct ni_hang_finding *f, const struct ni_hang_group *c,
-                                             const struct ni_hang_member **ref) {
+static const struct ni_hang_op *find_first_of_all(const struct ni_hang_finding *f,
+                                                  const struct ni_hang_group *c,
+                                                  const struct ni_hang_member **ref) {
   const struct ni_hang_op *best = NULL;
   int64_t at = 0;
   size_t lead = 0;
   *ref = NULL;
   for (size_t i = 0; i < c->n; i++) {
-    const struct ni_hang_op *op = first_open(c->x[i]);
+    const struct ni_hang_op *op = find_first_open(c->x[i]);
     int64_t shift = 0;
     if (!op || !ni_hang_stays(c, c->x[i], &f->m->process[c->x[i]->who->process]))
       continue;
     if (!*ref)
       *ref = c->x[i];
     else
-      (void)shift_of(*ref, c->x[i], &shift);
+      (void)find_shift(*ref, c->x[i], &shift);
     int64_t here = (int64_t)(op->rec_sn - (uint64_t)shift);
     if (best && here > at)
       continue;
@@ -105,55 +106,61 @@ static const struct ni_hang_op *first_of_all(const struct ni_hang_finding *f, co
   return best;
 }
 
-/* It has started more than that, and nothing is in flight. A call without a kernel takes a number, too. */
-static bool passed_by(const struct ni_hang_member *x, uint64_t at) {
+/* It has started more than that, and nothing is in flight. A call without a kernel takes a number as well. */
+static bool has_passed(const struct ni_hang_member *x, uint64_t at) {
   uint64_t started = x->started[NI_KIND_COLL];
   return started != NI_HANG_NONE && started > at && x->started_ns <= x->open_ns && !x->invisible;
 }
 
 /*
- * What a rank has in flight in the place of an operation: another one, behind which that one may come. NULL:
+ * What a rank has in flight instead of this operation: another one, after which this one may come. NULL:
  * nothing.
  */
-static const struct ni_hang_op *instead(const struct ni_hang_knot *k, const struct ni_hang_member *x,
-                                        const struct ni_hang_member *ref) {
-  const struct ni_hang_op *first = first_open(x);
+static const struct ni_hang_op *find_op_called_instead(const struct ni_hang_knot *k,
+                                                       const struct ni_hang_member *x,
+                                                       const struct ni_hang_member *ref) {
+  const struct ni_hang_op *first = find_first_open(x);
   int64_t shift;
-  bool there = first && shift_of(ref, x, &shift) && first->rec_sn == k->op.rec_sn + (uint64_t)shift;
+  bool there = first && find_shift(ref, x, &shift) && first->rec_sn == k->op.rec_sn + (uint64_t)shift;
   return there && !ni_hang_is(first, k->op.func, k->op.sn) ? first : NULL;
 }
 
-/* Where a rank is that has neither finished the operation nor has it in flight. */
-static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k, struct ni_hang_view *w,
-                         const struct ni_hang_member *ref) {
+/* Locates a rank that has neither finished the operation nor has it in flight. */
+static void locate_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k, struct ni_hang_view *w,
+                          const struct ni_hang_member *ref) {
   const struct ni_hang_member *x = w->member;
   const struct ni_hang_process *p = &f->m->process[x->who->process];
   int64_t shift;
-  bool comparable = shift_of(ref, x, &shift);
+  bool comparable = find_shift(ref, x, &shift);
   uint64_t at = k->op.rec_sn + (uint64_t)shift;
-  w->op = first_open(x);
-  /* A stuck line, newer than all that says what was not in flight: it is in another one, and not in this. */
+  const bool is_behind_replay = k->op.replay && !comparable && x->started[NI_KIND_COLL];
+  w->op = find_first_open(x);
+  /*
+   * A stuck line, newer than anything that says what was not in flight: it is in another operation, not in
+   * this one.
+   */
   if (w->op && w->op->seen_ns > x->open_ns)
     w->where = NI_HANG_OTHER_CALL;
-  else if (!ni_hang_known_at(x, p, k->first_ns) || (k->op.replay && !comparable && x->started[NI_KIND_COLL]))
+  else if (!ni_hang_is_known_at(x, p, k->first_ns) || is_behind_replay)
     w->where = NI_HANG_NO_DATA;
-  else if (!w->op && passed_by(x, at)) {
+  else if (!w->op && has_passed(x, at)) {
     w->where = NI_HANG_FINISHED;
     k->unsure |= x->calls > 0 && !p->has_log; /* a box alone does not tell of calls without a kernel */
   } else if (w->op)
     w->where = NI_HANG_OTHER_CALL;
   else
     w->where = NI_HANG_NEVER;
-  if (w->where == NI_HANG_NEVER && !comparable && x->n_recent && ref->n_recent)
+  const bool have_finished = x->n_recent && ref->n_recent;
+  if (w->where == NI_HANG_NEVER && !comparable && have_finished)
     k->unsure = true;
-  if (w->where == NI_HANG_OTHER_CALL && !counted(x, k->op.func) &&
+  if (w->where == NI_HANG_OTHER_CALL && !has_counts_of(x, k->op.func) &&
       w->op->rec_sn > at) { /* a later one: it may have passed */
     w->where = NI_HANG_FINISHED;
     k->unsure = true;
   }
   k->call_mismatch |= w->where == NI_HANG_OTHER_CALL;
   if (w->where == NI_HANG_NEVER) {
-    /* Its calls are numbered alike on all ranks: one of this number was made, and nothing launched. */
+    /* Calls have the same numbers on all ranks: it made the call of this number, and nothing was launched. */
     if (k->op.call_sn && x->calls >= k->op.call_sn && !k->op.replay)
       w->where = NI_HANG_API_ONLY;
     k->blind += x->invisible > 0;
@@ -161,23 +168,23 @@ static void place_absent(const struct ni_hang_finding *f, struct ni_hang_knot *k
 }
 
 /*
- * Its peers may be idle behind a replay, so that a rank which is no longer there had not come to it has to be
- * known: its box is whole up to its death, its log if it ended in order, or as of a line that is newer than
- * the call.
+ * Is it known that this rank had not come to the operation? Its peers may be idle behind a replay, so if the
+ * rank is gone, this has to be known. Its box is complete up to its death. Its log is complete if it ended in
+ * order, or as of a line that is newer than the call.
  */
 static bool is_told_of(const struct ni_hang_knot *k, const struct ni_hang_member *x,
                        const struct ni_hang_process *p, bool gone) {
-  if (passed_by(x, k->op.rec_sn))
+  if (has_passed(x, k->op.rec_sn))
     return false;
   return p->has_box || (gone ? x->open_ns >= k->first_ns : p->has_log && !p->unwritten);
 }
 
-static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
-                  struct ni_hang_view *w, const struct ni_hang_member *ref) {
+static void locate_rank(const struct ni_hang_finding *f, const struct ni_hang_group *c,
+                        struct ni_hang_knot *k, struct ni_hang_view *w, const struct ni_hang_member *ref) {
   const struct ni_hang_process *p = &f->m->process[w->member->who->process];
   bool finished = ni_hang_has_finished(w->member, k->op.func, k->op.sn),
        stays = ni_hang_stays(c, w->member, p);
-  w->op = open_op(w->member, k->op.func, k->op.sn);
+  w->op = find_open_op(w->member, k->op.func, k->op.sn);
   if (!finished && !stays) {
     bool gone = ni_hang_dead_before(c, p);
     w->where = gone ? NI_HANG_GONE : NI_HANG_HAS_LEFT;
@@ -185,7 +192,7 @@ static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c
       w->where = NI_HANG_NO_DATA;
     return;
   }
-  const struct ni_hang_op *other = w->op ? instead(k, w->member, ref) : NULL;
+  const struct ni_hang_op *other = w->op ? find_op_called_instead(k, w->member, ref) : NULL;
   if (other)
     w->op = other;
   if (w->op) {
@@ -194,53 +201,51 @@ static void place(const struct ni_hang_finding *f, const struct ni_hang_group *c
     return;
   }
   if (!finished) {
-    place_absent(f, k, w, ref);
+    locate_absent(f, k, w, ref);
     return;
   }
   w->where = NI_HANG_FINISHED;
-  w->op = known_op(w->member, k->op.func, k->op.sn);
+  w->op = find_known_op(w->member, k->op.func, k->op.sn);
   if (stays)
-    w->later = first_open(w->member);
+    w->later = find_first_open(w->member);
   k->behind_it += w->later != NULL;
 }
 
-static bool calls_it(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
+static bool has_called_it(const struct ni_hang_knot *k, const struct ni_hang_view *w) {
   return w->op && ni_hang_is(w->op, k->op.func, k->op.sn);
 }
 
-/*
- * Of the same call with different values, one of those that most ranks made, and one of those that the fewest
- * did.
- */
+/* Ranks made the same call with different values. Finds one call of most ranks, and one of the fewest. */
 static void find_odd(struct ni_hang_knot *k) {
-  size_t n_usual = 0, n_odd = SIZE_MAX;
+  size_t n_majority = 0, n_odd = SIZE_MAX;
   for (size_t i = 0, values = 0; i < k->n && values < VALUES; i++) {
     const struct ni_hang_op *op = k->view[i].op;
-    if (!calls_it(k, &k->view[i]))
+    if (!has_called_it(k, &k->view[i]))
       continue;
-    if ((k->usual && ni_hang_alike(k, op, k->usual)) || (k->odd && ni_hang_alike(k, op, k->odd)))
+    const bool is_of_majority = k->majority && ni_hang_has_same_values(k, op, k->majority);
+    if (is_of_majority || (k->odd && ni_hang_has_same_values(k, op, k->odd)))
       continue;
     size_t n = 0;
     values++;
     for (size_t j = i; j < k->n; j++)
-      n += calls_it(k, &k->view[j]) && ni_hang_alike(k, k->view[j].op, op);
-    if (n > n_usual) {
-      n_usual = n;
-      k->usual = op;
+      n += has_called_it(k, &k->view[j]) && ni_hang_has_same_values(k, k->view[j].op, op);
+    if (n > n_majority) {
+      n_majority = n;
+      k->majority = op;
     }
     if (n <= n_odd) {
       n_odd = n;
       k->odd = op;
     } /* of equals the later one */
   }
-  if (k->usual == k->odd)
-    k->usual = k->odd = NULL;
+  if (k->majority == k->odd)
+    k->majority = k->odd = NULL;
 }
 
-static void compare(struct ni_hang_knot *k) {
+static void compare_calls(struct ni_hang_knot *k) {
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_op *op = k->view[i].op;
-    if (!calls_it(k, &k->view[i]))
+    if (!has_called_it(k, &k->view[i]))
       continue;
     k->size_mismatch |= op->bytes != k->op.bytes;
     k->type_mismatch |= op->datatype && k->op.datatype && op->datatype != k->op.datatype;
@@ -251,7 +256,7 @@ static void compare(struct ni_hang_knot *k) {
 }
 
 /* The newest collective that every member with any data has finished. */
-static void find_last(struct ni_hang_knot *k) {
+static void find_last_finished(struct ni_hang_knot *k) {
   for (size_t i = 0; i < k->n; i++) {
     const struct ni_hang_member *x = k->view[i].member;
     for (uint32_t r = 0; r < x->n_recent; r++) {
@@ -274,34 +279,35 @@ static void find_last(struct ni_hang_knot *k) {
 }
 
 /*
- * A process that died and had called the operation long before: it waited there until it was ended, as a
- * watchdog does.
+ * The operation in which a dead process waited until it was ended, for example by a watchdog: it had called
+ * the operation long before.
  */
-static const struct ni_hang_op *waited_until_death(const struct ni_hang_finding *f,
-                                                   const struct ni_hang_knot *k,
-                                                   const struct ni_hang_view *w) {
+static const struct ni_hang_op *find_wait_until_death(const struct ni_hang_finding *f,
+                                                      const struct ni_hang_knot *k,
+                                                      const struct ni_hang_view *w) {
   const struct ni_hang_process *p = &f->m->process[w->member->who->process];
-  const struct ni_hang_op *op = w->where == NI_HANG_GONE ? open_op(w->member, k->op.func, k->op.sn) : NULL;
+  const struct ni_hang_op *op =
+      w->where == NI_HANG_GONE ? find_open_op(w->member, k->op.func, k->op.sn) : NULL;
   bool waited = op && op->enqueue_ns && p->alive_ns >= op->enqueue_ns + NI_HANG_OUTLIVED_NS;
   return waited ? op : NULL;
 }
 
 /*
- * Ends of a job may come one after the other, by the watchdog of each rank. Those that had waited by then are
- * not missing, as long as somebody else is: who never called it, or died before that. Where nobody else is,
- * their death is all that is known.
+ * The processes of a job may end one after the other, each by its own watchdog. Those that had waited until
+ * then are not missing, as long as somebody else is: a rank that never called it, or that died before. If
+ * nobody else is missing, their death is all that is known.
  */
 static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_hang_knot *k) {
   bool others_owe = false;
   for (size_t i = 0; i < k->n && !others_owe; i++) {
     const struct ni_hang_view *w = &k->view[i];
-    bool gone_before = w->where == NI_HANG_GONE && !waited_until_death(f, k, w);
+    bool gone_before = w->where == NI_HANG_GONE && !find_wait_until_death(f, k, w);
     others_owe = gone_before || w->where == NI_HANG_NEVER || w->where == NI_HANG_OTHER_CALL ||
         w->where == NI_HANG_HAS_LEFT;
   }
   for (size_t i = 0; i < k->n && others_owe; i++) {
     struct ni_hang_view *w = &k->view[i];
-    const struct ni_hang_op *op = waited_until_death(f, k, w);
+    const struct ni_hang_op *op = find_wait_until_death(f, k, w);
     if (!op)
       continue;
     w->op = op;
@@ -310,12 +316,12 @@ static void spare_those_who_waited(const struct ni_hang_finding *f, struct ni_ha
 }
 
 /*
- * All who have called it are queued, and the last that they came to before is a replay: perhaps that is what
+ * All ranks that have called it are queued, and the last operation before it is a replay. Perhaps the replay
  * does not end.
  */
 static void find_replay_before(struct ni_hang_knot *k) {
   const struct ni_hang_op *before = NULL;
-  if (ni_hang_in_it(k))
+  if (ni_hang_count_inside(k))
     return;
   for (size_t i = 0; i < k->n; i++) {
     if (k->view[i].where != NI_HANG_QUEUED)
@@ -327,9 +333,9 @@ static void find_replay_before(struct ni_hang_knot *k) {
   k->behind_replay = before;
 }
 
-static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c) {
+static int find_collective_knots(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   const struct ni_hang_member *ref;
-  const struct ni_hang_op *first = first_of_all(f, c, &ref);
+  const struct ni_hang_op *first = find_first_of_all(f, c, &ref);
   if (!first)
     return 0;
   struct ni_hang_knot *k = ni_hang_new_knot(f, c, NI_KIND_COLL);
@@ -337,22 +343,22 @@ static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c)
     return -ENOMEM;
   k->op = *first;
   for (size_t i = 0; i < c->n; i++) {
-    const struct ni_hang_op *op = open_op(c->x[i], first->func, first->sn);
+    const struct ni_hang_op *op = find_open_op(c->x[i], first->func, first->sn);
     if (!op)
       continue;
-    if (op == first_open(c->x[i])) {
+    if (op == find_first_open(c->x[i])) {
       ref = c->x[i];
       k->op.rec_sn = op->rec_sn;
     }
-    ni_hang_times(k, op->enqueue_ns);
+    ni_hang_note_call(k, op->enqueue_ns);
   }
   if (k->first_ns == UINT64_MAX)
     k->first_ns = 0;
   for (size_t i = 0; i < c->n; i++)
-    place(f, c, k, &k->view[i], ref);
+    locate_rank(f, c, k, &k->view[i], ref);
   spare_those_who_waited(f, k);
-  compare(k);
-  find_last(k);
+  compare_calls(k);
+  find_last_finished(k);
   ni_hang_count(k);
   if (k->op.replay && !ni_hang_misses(k)) { /* nobody waits there, as far as anybody knows */
     free(k->view);
@@ -366,19 +372,23 @@ static int collectives(struct ni_hang_finding *f, const struct ni_hang_group *c)
 /* ---- sends and receives that are in flight, and who waits for whom ---- */
 
 /* The other half of this operation, where the peer has it in flight. */
-static const struct ni_hang_op *other_half(const struct ni_hang_finding *f, const struct ni_hang_member *peer,
-                                           const struct ni_hang_op *op, int32_t me) {
+static const struct ni_hang_op *find_other_half(const struct ni_hang_finding *f,
+                                                const struct ni_hang_member *peer,
+                                                const struct ni_hang_op *op, int32_t me) {
   bool send = op->func == f->send;
   const struct ni_hang_op *half = ni_hang_open_from(peer, NI_KIND_P2P, me, send ? 0 : f->send);
-  if (send && half && half->root == me && half->func == f->send)
+  const bool is_send_too = half && half->root == me && half->func == f->send;
+  if (send && is_send_too)
     half = ni_hang_open_from(peer, NI_KIND_P2P, me, f->send + 1u);
   return half && half->root == me && (half->func == f->send) != send ? half : NULL;
 }
 
-/* Of those that have begun, else of all: the oldest operation of a rank whose other half is missing, else its
- * oldest. What a rank left behind that is no longer there is no half of anything. */
-static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
-                      struct ni_hang_view *w) {
+/*
+ * Finds the oldest operation of a rank whose other half is missing, else its oldest one; among those that
+ * have begun, else among all. What a rank left behind that is no longer there is nobody's other half.
+ */
+static void locate_p2p(const struct ni_hang_finding *f, const struct ni_hang_group *c, struct ni_hang_knot *k,
+                       struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   w->where = NI_HANG_NOT_INVOLVED;
   if (!ni_hang_stays(c, x, &f->m->process[x->who->process]))
@@ -389,12 +399,12 @@ static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_grou
       continue;
     struct ni_hang_view *peer = op->root == w->rank ? NULL : ni_hang_view_of(k, op->root);
     bool there = peer && ni_hang_stays(c, peer->member, &f->m->process[peer->member->who->process]);
-    const struct ni_hang_op *half = there ? other_half(f, peer->member, op, w->rank) : NULL;
+    const struct ni_hang_op *half = there ? find_other_half(f, peer->member, op, w->rank) : NULL;
     bool missing = op->root != w->rank && op->root >= 0 && !half;
     int has = 2 * (ni_hang_where_of(op) == NI_HANG_INSIDE) + missing;
     int had = 2 * (w->where == NI_HANG_INSIDE) + (w->waits_for >= 0);
     bool better = !w->op || has > had || (has == had && op->rec_sn < w->op->rec_sn);
-    ni_hang_times(k, op->enqueue_ns);
+    ni_hang_note_call(k, op->enqueue_ns);
     if (!better)
       continue;
     w->op = op;
@@ -404,9 +414,9 @@ static void place_p2p(const struct ni_hang_finding *f, const struct ni_hang_grou
   }
 }
 
-/* A rank that others wait for and that waits for nobody itself. */
-static void place_waited_for(const struct ni_hang_finding *f, const struct ni_hang_group *c,
-                             struct ni_hang_knot *k, struct ni_hang_view *w) {
+/* Locates a rank that others wait for and that waits for nobody itself. */
+static void locate_waited_for(const struct ni_hang_finding *f, const struct ni_hang_group *c,
+                              struct ni_hang_knot *k, struct ni_hang_view *w) {
   const struct ni_hang_member *x = w->member;
   const struct ni_hang_process *p = &f->m->process[x->who->process];
   if (ni_hang_dead_before(c, p))
@@ -415,13 +425,13 @@ static void place_waited_for(const struct ni_hang_finding *f, const struct ni_ha
     return; /* inside something that is answered */
   else if (ni_hang_left_before(c, x, p))
     w->where = NI_HANG_HAS_LEFT;
-  else if (!ni_hang_known_at(x, p, k->first_ns))
+  else if (!ni_hang_is_known_at(x, p, k->first_ns))
     w->where = NI_HANG_NO_DATA;
   else
     w->where = NI_HANG_NEVER;
 }
 
-static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
+static int find_transfer_knots(struct ni_hang_finding *f, const struct ni_hang_group *c) {
   bool any = false;
   for (size_t i = 0; i < c->n && !any; i++)
     any = ni_hang_stays(c, c->x[i], &f->m->process[c->x[i]->who->process]) &&
@@ -433,7 +443,7 @@ static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
     return -ENOMEM;
   k->unseen = 0; /* those that are waited for and not there are counted below */
   for (size_t i = 0; i < c->n; i++)
-    place_p2p(f, c, k, &k->view[i]);
+    locate_p2p(f, c, k, &k->view[i]);
   if (k->first_ns == UINT64_MAX)
     k->first_ns = 0;
   for (size_t i = 0; i < c->n; i++) {
@@ -443,20 +453,22 @@ static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
     if (w->waits_for < 0)
       continue;
     if ((peer = ni_hang_view_of(k, w->waits_for)))
-      place_waited_for(f, c, k, peer);
+      locate_waited_for(f, c, k, peer);
     else
       k->unseen++;
   }
   /*
-   * What is named: the wait at whose end nobody waits, the oldest of those; else the oldest whose other half
+   * What is named: the oldest of the waits for a rank that waits for nobody; else the oldest whose other half
    * is missing.
    */
   for (int pass = 0; pass < 3 && !k->op.enqueue_ns; pass++)
     for (size_t i = 0; i < c->n; i++) {
       struct ni_hang_view *w = &k->view[i],
                           *peer = w->waits_for >= 0 ? ni_hang_view_of(k, w->waits_for) : NULL;
-      if (!w->op || (pass < 2 && w->waits_for < 0) ||
-          (pass == 0 && peer && peer->op && peer->where != NI_HANG_GONE))
+      const bool has_peer_op = peer && peer->op && peer->where != NI_HANG_GONE;
+      if (!w->op || (pass < 2 && w->waits_for < 0))
+        continue;
+      if (pass == 0 && has_peer_op)
         continue;
       if (!k->op.enqueue_ns || w->op->enqueue_ns < k->op.enqueue_ns)
         k->op = *w->op;
@@ -467,7 +479,7 @@ static int transfers(struct ni_hang_finding *f, const struct ni_hang_group *c) {
 
 /* ---- communicators ---- */
 
-static uint64_t newest(const struct ni_hang_member *x) {
+static uint64_t newest_op_ns(const struct ni_hang_member *x) {
   uint64_t t = x->active_ns;
   ni_hang_raise(&t, x->open_ns);
   ni_hang_raise(&t, x->log_ns);
@@ -478,7 +490,7 @@ static int by_comm(const void *a, const void *b) {
   const struct ni_hang_member *x = *(const struct ni_hang_member *const *)a,
                               *y = *(const struct ni_hang_member *const *)b;
   int k = NI_BY(x, y, who->hash, who->n_ranks, who->rank);
-  uint64_t s = newest(x), t = newest(y);
+  uint64_t s = newest_op_ns(x), t = newest_op_ns(y);
   if (k == 0 && s != t)
     k = s > t ? -1 : 1; /* the newest first: a job that ran again, a communicator made anew */
   if (k == 0)
@@ -486,38 +498,41 @@ static int by_comm(const void *a, const void *b) {
   return k ? k : NI_BY(x, y, who->process);
 }
 
-static bool same_comm(const struct ni_hang_member *x, const struct ni_hang_member *y) {
+static bool is_same_comm(const struct ni_hang_member *x, const struct ni_hang_member *y) {
   return x->who->comm == y->who->comm;
 }
 
 static void mark_several(struct ni_hang_model *m, const struct ni_hang_member **all, size_t n) {
   for (size_t i = 0; i < n; i++)
-    for (size_t j = i + 1; j < n && same_comm(all[j], all[i]) && j < i + 256; j++)
+    for (size_t j = i + 1; j < n && is_same_comm(all[j], all[i]) && j < i + 256; j++)
       if (all[j]->who->process == all[i]->who->process && all[j]->who->rank != all[i]->who->rank) {
         m->process[all[i]->who->process].several = true;
         break;
       }
 }
 
-/* Of communicators that miss equally many ranks the larger one: it says more. */
+/* If two communicators miss the same number of ranks, the larger one says more. */
 static void note_unseen(struct ni_hang_fate *f, const struct ni_hang_group *c) {
   const struct ni_hang_member *x = c->x[0];
   size_t unseen = x->who->n_ranks > 0 && (size_t)x->who->n_ranks > c->n ? (size_t)x->who->n_ranks - c->n : 0;
-  if (unseen < f->unseen || !unseen || (unseen == f->unseen && x->who->n_ranks <= f->unseen_in->who->n_ranks))
+  if (unseen < f->unseen || !unseen)
+    return;
+  if (unseen == f->unseen && x->who->n_ranks <= f->unseen_in->who->n_ranks)
     return;
   f->unseen = unseen;
   f->unseen_in = x;
 }
 
 /*
- * Have all of its ranks come to one replay, and to nothing since? Where several communicators stand so, the
- * newest replay counts.
+ * Have all of its ranks come to the same replay, and to nothing after it? If several communicators stand like
+ * that, the newest replay counts.
  */
 static void note_quiet(struct ni_hang_verdict *v, const struct ni_hang_group *c) {
   struct ni_hang_quiet q = {.any = c->x[0], .ranks = c->n};
   for (size_t i = 0; i < c->n; i++) {
     const struct ni_hang_op *op = ni_hang_last_replay(c->x[i]);
-    if (!op || c->x[i]->n_open || (i && !ni_hang_is(op, q.op.func, q.op.sn)))
+    const bool is_other = op && i && !ni_hang_is(op, q.op.func, q.op.sn);
+    if (!op || is_other || c->x[i]->n_open)
       return;
     if (i == 0)
       q.op = *op;
@@ -544,12 +559,12 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
   if (n > 1)
     qsort(all, n, sizeof *all, by_comm);
   for (size_t i = 0; i < n; i++) /* one a rank: the newest */
-    if (!kept || !same_comm(all[kept - 1], all[i]) || all[kept - 1]->who->rank != all[i]->who->rank)
+    if (!kept || !is_same_comm(all[kept - 1], all[i]) || all[kept - 1]->who->rank != all[i]->who->rank)
       all[kept++] = all[i];
   if (all)
     mark_several((struct ni_hang_model *)(uintptr_t)m, all, kept);
   for (size_t i = 0, end; e == 0 && i < kept; i = end) {
-    for (end = i + 1; end < kept && same_comm(all[end], all[i]); end++) {}
+    for (end = i + 1; end < kept && is_same_comm(all[end], all[i]); end++) {}
     struct ni_hang_group c = {.x = all + i, .n = end - i, .past = true};
     bool blind = false;
     for (size_t j = i; j < end; j++) {
@@ -577,8 +592,8 @@ int ni_hang_find_knots(struct ni_hang_verdict *v) {
       note_quiet(v, &c);
     if (history)
       continue;
-    if ((e = collectives(&f, &c)) == 0)
-      e = transfers(&f, &c);
+    if ((e = find_collective_knots(&f, &c)) == 0)
+      e = find_transfer_knots(&f, &c);
   }
   free(all);
   return e;

@@ -9,7 +9,9 @@
 
 #define OWED 64 /* operations that one rank is missing from, which are compared */
 
-static size_t waiting(const struct ni_hang_knot *k) { return ni_hang_in_it(k) + k->count[NI_HANG_QUEUED]; }
+static size_t count_waiting(const struct ni_hang_knot *k) {
+  return ni_hang_count_inside(k) + k->count[NI_HANG_QUEUED];
+}
 
 static int by_weight(const void *a, const void *b) {
   const struct ni_hang_knot *x = a, *y = b;
@@ -41,10 +43,13 @@ static int by_weight(const void *a, const void *b) {
     return x->cause < y->cause ? -1 : 1;
   if (x->comes_first != y->comes_first)
     return x->comes_first ? -1 : 1;
-  /* One side of a transfer may come to it long before the other, a collective's ranks come to it together. */
+  /*
+   * One side of a transfer may come to it long before the other side. The ranks of a collective come to it
+   * together.
+   */
   if (x->root && x->kind != y->kind)
     return x->kind == NI_KIND_COLL ? -1 : 1;
-  size_t p = waiting(x), q = waiting(y);
+  size_t p = count_waiting(x), q = count_waiting(y);
   if (p != q)
     return p > q ? -1 : 1;
   if (x->root && x->owed_ns != y->owed_ns)
@@ -74,7 +79,10 @@ static int sort_knots(struct ni_hang_verdict *v) {
   return 0;
 }
 
-/* One who is a cause of a root: of those that have one in common the earliest call comes first. */
+/*
+ * A rank that is a cause of a root. Among the roots that have a cause in common, the earliest call comes
+ * first.
+ */
 struct owed {
   uint64_t seat;
   uint32_t knot;
@@ -91,8 +99,7 @@ static NI_ORDER_BY(by_seat, struct owed, seat, knot)
 static bool is_lone_root(const struct ni_hang_knot *k) { return !k->past && k->root && !k->ring; }
 
 /*
- * Roots that miss the same rank are of one cause: they get its number, and its weight, which is that of all
- * of them.
+ * Roots that miss the same rank have one cause. They get its number, and the weight of all of them together.
  */
 static int join_causes(struct ni_hang_verdict *v) {
   size_t n = 0, cap = 0;
@@ -134,8 +141,9 @@ static int join_causes(struct ni_hang_verdict *v) {
 }
 
 /*
- * Of roots that miss the same rank the one to which its program comes first, where its peers show that; else
- * the one that most wait in, as the order has it. v->knot is in order: those of one cause stand together.
+ * Among roots that miss the same rank: finds the one to which the program of that rank comes first, if its
+ * peers show that; else the one that most ranks wait in, as the order already has it. v->knot is in order:
+ * those of one cause stand together.
  */
 static int find_first_owed(struct ni_hang_verdict *v) {
   struct ni_hang_program p;

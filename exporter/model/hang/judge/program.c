@@ -31,12 +31,13 @@ int ni_hang_program_of(struct ni_hang_program *p, const struct ni_hang_verdict *
 }
 
 /*
- * Of that process the member of a communicator like the knot's: that one, or one with its name and size; of
- * several the one in which it is what `as` is in the knot's, as a stage of a pipeline that has one with the
- * stage before and one with the next. NULL: none, or several.
+ * The member of that process in a communicator like the one of the knot: the same one, or one with its name
+ * and size. If there are several, the one in which the process is what `as` is in the knot; a stage of a
+ * pipeline has one with the stage before and one with the next stage. NULL: none, or several.
  */
-static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint32_t process,
-                                          const struct ni_hang_knot *k, const struct ni_hang_view *as) {
+static const struct ni_hang_member *find_similar_member(const struct ni_hang_program *p, uint32_t process,
+                                                        const struct ni_hang_knot *k,
+                                                        const struct ni_hang_view *as) {
   const struct ni_who_member *of = k->any->who;
   const struct ni_hang_member *found = NULL, *found_as = NULL;
   size_t i, n = 0, n_as = 0;
@@ -57,15 +58,15 @@ static const struct ni_hang_member *alike(const struct ni_hang_program *p, uint3
   return n == 1 ? found : n_as == 1 ? found_as : NULL;
 }
 
-/* Was it called before the other one? Of two calls in one moment the one that has begun. */
+/* Was it called before the other one? If both were called at the same moment: has it begun? */
 static bool is_earlier(const struct ni_hang_op *op, const struct ni_hang_op *other) {
   if (op->enqueue_ns != other->enqueue_ns)
     return op->enqueue_ns < other->enqueue_ns;
   return ni_hang_where_of(op) == NI_HANG_INSIDE;
 }
 
-/* The newest of those that have finished are known by themselves; NULL: it is none of them. */
-static const struct ni_hang_op *recent_op(const struct ni_hang_member *x, const struct ni_hang_op *op) {
+/* The newest finished operations are known one by one. NULL: it is none of them. */
+static const struct ni_hang_op *find_recent_op(const struct ni_hang_member *x, const struct ni_hang_op *op) {
   for (uint32_t i = 0; i < x->n_recent; i++)
     if (ni_hang_is(&x->recent[i], op->func, op->sn) && x->recent[i].enqueue_ns)
       return &x->recent[i];
@@ -73,24 +74,24 @@ static const struct ni_hang_op *recent_op(const struct ni_hang_member *x, const 
 }
 
 /*
- * Has x called that operation before what it waits in? Of what has finished the call counts, too: on another
- * stream a later one may end before.
+ * Had x called that operation before the one it waits in? For finished operations the call counts as well: on
+ * another stream a later one may end first.
  */
-static int came_to(const struct ni_hang_member *x, const struct ni_hang_op *op,
-                   const struct ni_hang_op *waits_in) {
+static int has_come_to(const struct ni_hang_member *x, const struct ni_hang_op *op,
+                       const struct ni_hang_op *waits_in) {
   const struct ni_hang_op *open = ni_hang_open_from(x, NI_KIND_COLL, op->func, op->sn);
   if (open && ni_hang_is(open, op->func, op->sn))
     return is_earlier(open, waits_in) ? 1 : -1;
   if (!ni_hang_has_finished(x, op->func, op->sn))
     return -1;
-  const struct ni_hang_op *done = recent_op(x, op);
+  const struct ni_hang_op *done = find_recent_op(x, op);
   if (done && done->enqueue_ns == waits_in->enqueue_ns)
     return 0;
   return !done || done->enqueue_ns < waits_in->enqueue_ns ? 1 : -1;
 }
 
-/* In a dump `started` says it all: its records are numbered over all groups. */
-static uint64_t transfers_called(const struct ni_hang_member *x) {
+/* In a dump `started` says everything: its records are numbered over all groups. */
+static uint64_t count_transfers_called(const struct ni_hang_member *x) {
   const struct ni_seq_set *recorded = &x->recorded[NI_KIND_P2P];
   uint64_t n = x->started[NI_KIND_P2P] == NI_HANG_NONE ? 0 : x->started[NI_KIND_P2P];
   if (x->dump)
@@ -102,7 +103,7 @@ static uint64_t transfers_called(const struct ni_hang_member *x) {
   return n;
 }
 
-static uint64_t transfers_open(const struct ni_hang_member *x) {
+static uint64_t count_transfers_open(const struct ni_hang_member *x) {
   uint64_t n = 0;
   for (size_t i = 0; i < x->n_open; i++)
     n += x->open[i].kind == NI_KIND_P2P;
@@ -110,18 +111,19 @@ static uint64_t transfers_open(const struct ni_hang_member *x) {
 }
 
 /*
- * Does its peer know how far the missing rank has come? Of two ranks the one has called at least what the
- * other has finished, and who waits has written that.
+ * Does its peer know how far the missing rank has come? If there are two ranks, one has called at least what
+ * the other has finished, and the one who waits has written that.
  */
 static bool is_told_by_peer(const struct ni_hang_knot *k) {
   return k->kind == NI_KIND_P2P && k->any->who->n_ranks == 2;
 }
 
-/* Also where what it wrote lacks some. */
-static uint64_t at_least_called(const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
-  uint64_t n = transfers_called(missing->member);
+/* How many the missing rank has called at least, even if what it wrote is not complete. */
+static uint64_t least_called(const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
+  uint64_t n = count_transfers_called(missing->member);
   for (size_t i = 0; i < k->n && is_told_by_peer(k); i++) {
-    uint64_t called = transfers_called(k->view[i].member), open = transfers_open(k->view[i].member);
+    uint64_t called = count_transfers_called(k->view[i].member),
+             open = count_transfers_open(k->view[i].member);
     if (&k->view[i] != missing && called > open)
       ni_hang_raise(&n, called - open);
   }
@@ -129,7 +131,8 @@ static uint64_t at_least_called(const struct ni_hang_knot *k, const struct ni_ha
 }
 
 /* The view of the rank that both miss; NULL: none. */
-static const struct ni_hang_view *missing_in(const struct ni_hang_knot *k, const struct ni_hang_knot *other) {
+static const struct ni_hang_view *find_common_missing(const struct ni_hang_knot *k,
+                                                      const struct ni_hang_knot *other) {
   for (size_t i = 0; i < k->n; i++)
     for (size_t j = 0; ni_hang_is_cause(k, &k->view[i]) && j < other->n; j++)
       if (other->view[j].seat == k->view[i].seat && ni_hang_is_cause(other, &other->view[j]))
@@ -138,8 +141,8 @@ static const struct ni_hang_view *missing_in(const struct ni_hang_knot *k, const
 }
 
 /*
- * Is what is known of the missing rank as new as the operation? What a killed process had not written lacks
- * some.
+ * Is what is known of the missing rank as new as the operation? A killed process may not have written
+ * everything.
  */
 static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot *k,
                      const struct ni_hang_view *missing) {
@@ -150,12 +153,12 @@ static bool is_up_to(const struct ni_hang_program *p, const struct ni_hang_knot 
 }
 
 /*
- * Sends and receives have no numbers in common. Has x called more of them before what it waits in than the
- * missing rank in all?
+ * Sends and receives have no common numbers. Had x called more of them before what it waits in than the
+ * missing rank has called altogether?
  */
-static int went_ahead(const struct ni_hang_member *x, uint64_t missing_called,
-                      const struct ni_hang_op *waits_in) {
-  uint64_t called = transfers_called(x), behind = 0;
+static int has_gone_ahead(const struct ni_hang_member *x, uint64_t missing_called,
+                          const struct ni_hang_op *waits_in) {
+  uint64_t called = count_transfers_called(x), behind = 0;
   /* how many it called since nobody has counted */
   if (x->passed_ns[NI_KIND_P2P] > waits_in->enqueue_ns)
     return 0;
@@ -165,10 +168,10 @@ static int went_ahead(const struct ni_hang_member *x, uint64_t missing_called,
   return called > missing_called ? 1 : -1;
 }
 
-/* What those who wait in a, a collective, show of b: above 0: b comes first. */
-static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a,
-                 const struct ni_hang_knot *b) {
-  const struct ni_hang_view *missing = missing_in(b, a), *in_a = missing_in(a, b);
+/* What those who wait in collective a show of b. Above 0: b comes first. */
+static int order_by_waiters(const struct ni_hang_program *p, const struct ni_hang_knot *a,
+                            const struct ni_hang_knot *b) {
+  const struct ni_hang_view *missing = find_common_missing(b, a), *in_a = find_common_missing(a, b);
   size_t n = 0;
   int sum = 0;
   if (a->kind != NI_KIND_COLL || !missing || !in_a)
@@ -178,18 +181,20 @@ static int asked(const struct ni_hang_program *p, const struct ni_hang_knot *a,
   for (size_t i = 0; i < a->n && n < ASKED; i++) {
     const struct ni_hang_view *w = &a->view[i];
     bool waits = w->where == NI_HANG_INSIDE || w->where == NI_HANG_IN_REPLAY || w->where == NI_HANG_QUEUED;
-    const struct ni_hang_member *x = waits && w->op ? alike(p, w->member->who->process, b, missing) : NULL;
+    const struct ni_hang_member *x =
+        waits && w->op ? find_similar_member(p, w->member->who->process, b, missing) : NULL;
     if (!x)
       continue;
     n++;
-    sum += b->kind == NI_KIND_COLL ? came_to(x, &b->op, w->op)
-                                   : went_ahead(x, at_least_called(b, missing), w->op);
+    sum += b->kind == NI_KIND_COLL ? has_come_to(x, &b->op, w->op)
+                                   : has_gone_ahead(x, least_called(b, missing), w->op);
   }
   return sum;
 }
 
-/* What the missing rank itself had called of it, and not finished when it died; NULL: nothing. */
-static const struct ni_hang_op *left_open(const struct ni_hang_knot *k, const struct ni_hang_view *missing) {
+/* What the missing rank itself had called of it and not finished when it died; NULL: nothing. */
+static const struct ni_hang_op *find_op_left_open(const struct ni_hang_knot *k,
+                                                  const struct ni_hang_view *missing) {
   const struct ni_hang_member *x = missing->member;
   const struct ni_hang_op *first = NULL;
   if (k->kind == NI_KIND_COLL) {
@@ -201,16 +206,18 @@ static const struct ni_hang_op *left_open(const struct ni_hang_knot *k, const st
     const struct ni_hang_view *peer = ni_hang_view_of(k, op->root);
     bool awaited = op->root < 0 ||
         (peer && peer->waits_for == missing->rank); /* `incomplete` lines do not say the peer */
-    if (op->kind == NI_KIND_P2P && awaited && (!first || is_earlier(op, first)))
+    const bool is_first = !first || is_earlier(op, first);
+    if (op->kind == NI_KIND_P2P && awaited && is_first)
       first = op;
   }
   return first;
 }
 
-/* Its own black box says it where it had called one of them. */
-static int by_itself(const struct ni_hang_knot *a, const struct ni_hang_knot *b) {
-  const struct ni_hang_view *in_a = missing_in(a, b), *in_b = missing_in(b, a);
-  const struct ni_hang_op *x = in_a ? left_open(a, in_a) : NULL, *y = in_b ? left_open(b, in_b) : NULL;
+/* If the missing rank had called one of the two, its own black box shows the order. */
+static int order_by_missing_rank(const struct ni_hang_knot *a, const struct ni_hang_knot *b) {
+  const struct ni_hang_view *in_a = find_common_missing(a, b), *in_b = find_common_missing(b, a);
+  const struct ni_hang_op *x = in_a ? find_op_left_open(a, in_a) : NULL,
+                          *y = in_b ? find_op_left_open(b, in_b) : NULL;
   if (!x || !y)
     return (x != NULL) - (y != NULL);
   return is_earlier(x, y) ? 1 : -1;
@@ -218,8 +225,8 @@ static int by_itself(const struct ni_hang_knot *a, const struct ni_hang_knot *b)
 
 int ni_hang_comes_before(const struct ni_hang_program *p, const struct ni_hang_knot *a,
                          const struct ni_hang_knot *b) {
-  int own = by_itself(a, b);
+  int own = order_by_missing_rank(a, b);
   if (own)
     return own;
-  return asked(p, b, a) - asked(p, a, b);
+  return order_by_waiters(p, b, a) - order_by_waiters(p, a, b);
 }

@@ -20,7 +20,7 @@ struct ni_hang_program {
 
 /* 0 or -ENOMEM. Freed with free(p->by_process). */
 int ni_hang_program_of(struct ni_hang_program *p, const struct ni_hang_verdict *v);
-/* Both miss one rank: above 0: a comes before b in its program; below 0: behind it; 0: nobody shows. */
+/* Both miss the same rank. Above 0: a comes before b in its program; below 0: after b; 0: nobody shows it. */
 int ni_hang_comes_before(const struct ni_hang_program *p, const struct ni_hang_knot *a,
                          const struct ni_hang_knot *b);
 

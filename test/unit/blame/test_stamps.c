@@ -345,6 +345,11 @@ static void test_stages(void **state) {
   for (uint32_t k = 0; k < 16; k++)
     x->place[1][k].usual_us *= k % 4 ? 1 : 1.2f; /* a tenth of its layers: other work */
   assert_true(is_share(stage_more(x, 1).share, 0));
+  put_places(x, 1, 1, false);
+  /* a fourth of its layers are as long as elsewhere, the others are longer: other work, too */
+  for (uint32_t k = 0; k < 16; k++)
+    x->place[1][k].usual_us *= k % 4 ? 1.15f : 1;
+  assert_true(is_share(stage_more(x, 1).share, 0));
   for (uint32_t r = 0; r < STAGES; r++) { /* a layer of two micro-batches, and kernels that follow at once */
     put_places(x, r, r == 1 ? 1.15f : 1, false);
     for (uint32_t k = 7; k < 16; k++)

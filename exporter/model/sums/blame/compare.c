@@ -271,7 +271,8 @@ enum { STAGE_PLACES = 32, STAGE_PLACES_MIN = 8 }; /* fewer places can agree by c
 #define STAGE_FOUND 0.7f                          /* so many of both must be found again; */
 #define STAGE_AS_GOOD \
   0.85f /* a factor half as far from one under which so many of those are found is the right one */
-#define STAGE_MOST 2.0f /* larger factors are other work */
+#define STAGE_MOST 2.0f   /* larger factors are other work */
+#define STAGE_PARTLY 0.2f /* so many of its places as long as in the other are no chance */
 /* of the longest place: in less there is no layer, as where a kernel follows on another */
 #define STAGE_LEAST 0.01f
 enum { STAGE_LEFT_MIN = 6 }; /* places of those that are left without these */
@@ -388,6 +389,27 @@ static float found_again(const struct stage *x, const struct stage *y, float by,
   return 2.0f * (float)n / (float)(x->n + y->n);
 }
 
+/*
+ * Is a part of x as long as in y, beside what is found again if all of x took 1/by of its time? All of a slow
+ * stage is slow: a stage of which some layers are as long as elsewhere has other work in the rest.
+ */
+static bool is_partly_as_long(const struct stage *x, const struct stage *y, float by) {
+  struct stage rest = {0}, others = {0};
+  uint32_t i = 0, k = 0;
+  while (i < x->n || k < y->n) {
+    const float mine = i < x->n ? x->us[i] / by : 0, theirs = k < y->n ? y->us[k] : 0;
+    if (i < x->n && k < y->n && fabsf(mine - theirs) <= STAGE_SAME * theirs) {
+      others.us[others.n++] = y->us[k++];
+      i++;
+    } else if (k == y->n || (i < x->n && mine > theirs)) {
+      rest.us[rest.n++] = x->us[i++];
+    } else {
+      others.us[others.n++] = y->us[k++];
+    }
+  }
+  return found_again(&rest, &others, 1, NULL) * (float)(rest.n + others.n) > 2 * STAGE_PARTLY * (float)x->n;
+}
+
 /* How much longer x computes than y; 1: as long. NAN: they do other work. */
 static float times_longer(const struct stage *x, const struct stage *y) {
   if (!can_compare(x, y))
@@ -413,7 +435,11 @@ static float times_longer(const struct stage *x, const struct stage *y) {
     return NAN;
   if (found_again(x, y, 1, NULL) >= STAGE_AS_GOOD * most)
     return 1;
-  (void)found_again(x, y, isinf(right) ? best : right, &ratio);
+  if (isinf(right))
+    right = best;
+  if (is_partly_as_long(x, y, right))
+    return NAN;
+  (void)found_again(x, y, right, &ratio);
   return ratio;
 }
 

@@ -51,6 +51,9 @@ python3 test/verdicts/second/make.py --stored --kind noisy --seed 30002 --out "$
 python3 test/verdicts/second/make.py --stored --kind two_jobs --seed 450000 --out "$TMP/beside" >/dev/null
 "$jobs" --stored --layout A --kind intermittent --size 20 --seed 50073000 --weather --out "$TMP/gaps" >/dev/null
 "$jobs" --stored --layout B --kind pauses --size 100 --seed 50413202 --weather --out "$TMP/aslong" >/dev/null
+# Where messages are left out, all of another stage waits between its operations for the rank that pauses: that begins nothing.
+"$jobs" --stored --layout B --kind intermittent --size 20 --seed 73200 --with no-p2p --out "$TMP/team" >/dev/null
+who "waits of a team that are not in the logs" "$TMP/team" 50
 who "steps by gaps" "$TMP/gaps" 95
 who "as long as the pause" "$TMP/aslong" 95
 "$inspector" summary "$TMP/sampled" --output-dir "$TMP/none" --no-plots --no-html --no-parquet --no-csv -q >/dev/null

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exporter/base/order.h"
+#include "exporter/model/sums/spells/spells.h"
 
 /* pauses around one operation that are looked at: bounds the time that odd logs take */
 enum { MANY = 1 << 16 };
@@ -123,7 +124,7 @@ static int gather(struct work *w) {
     const struct ni_blame_rank *o = &b->rank[i];
     for (uint32_t k = 0; o->judged && k < o->n_incidents; k++) {
       const struct ni_blame_incident *x = &o->incident[k];
-      if (!x->is_own)
+      if (!x->is_own || ni_spells_is_wait(b, i, x->step + (uint32_t)o->shift))
         continue;
       /* it put off the begin of the bin */
       double began = o->cell[bin_at(o, x->end_ns)].start_ns == x->end_ns ? x->us : 0;

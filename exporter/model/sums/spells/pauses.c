@@ -64,52 +64,36 @@ static int gather(struct paused *p, const struct ni_blame_rank *o) {
   return 0;
 }
 
-static bool pauses_at(const struct paused *p, uint32_t step) {
-  for (uint32_t i = 0; i < p->n && p->at[i].step <= step + SAME_STEPS; i++)
-    if (p->at[i].step + SAME_STEPS >= step)
+static bool pauses_at(const struct ni_blame_rank *o, uint32_t step) {
+  for (uint32_t i = 0; i < o->n_incidents; i++) {
+    const uint32_t at = o->incident[i].step + (uint32_t)o->shift;
+    if (o->incident[i].is_pause && at <= step + SAME_STEPS && at + SAME_STEPS >= step)
       return true;
+  }
   return false;
 }
 
-/*
- * What most ranks of a team do together, between their operations: they wait for a rank elsewhere, in an
- * operation that is not in the logs. Had one of them begun it, the others would have waited within their
- * operations. waits: room for all moments of all ranks.
- */
-static void find_waits(const struct work *w, bool *waits) {
-  const struct ni_blame *b = w->b;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    for (uint32_t k = 0; k < w->of[i].n; k++, waits++) {
-      uint32_t team = 0, paused = 0;
-      for (uint32_t r = 0; r < b->n_ranks; r++) {
-        if (!b->rank[r].judged || b->rank[r].team != b->rank[i].team)
-          continue;
-        team++;
-        paused += r == i || pauses_at(&w->of[r], w->of[i].at[k].step);
-      }
-      *waits = b->rank[i].team == NI_BLAME_NONE || (team > 1 && paused * 2 > team);
-    }
+bool ni_spells_is_wait(const struct ni_blame *b, uint32_t rank, uint32_t step) {
+  uint32_t team = 0, paused = 0;
+  if (!b->waits_unseen)
+    return false;
+  if (b->rank[rank].team == NI_BLAME_NONE)
+    return true;
+  for (uint32_t r = 0; r < b->n_ranks; r++) {
+    if (!b->rank[r].judged || b->rank[r].team != b->rank[rank].team)
+      continue;
+    team++;
+    paused += r == rank || pauses_at(&b->rank[r], step);
+  }
+  return team > 1 && paused * 2 > team;
 }
 
-static int leave_out_waits(struct work *w) {
-  const struct ni_blame *b = w->b;
-  size_t all = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    all += w->of[i].n;
-  bool *waits = malloc(all + 1);
-  if (!waits)
-    return -ENOMEM;
-  find_waits(w, waits);
-  for (uint32_t i = 0, at = 0; i < b->n_ranks; i++) {
-    struct paused *p = &w->of[i];
-    uint32_t kept = 0;
-    for (uint32_t k = 0; k < p->n; k++)
-      if (!waits[at++])
-        p->at[kept++] = p->at[k];
-    p->n = kept;
-  }
-  free(waits);
-  return 0;
+static void leave_out_waits(const struct ni_blame *b, struct paused *p, uint32_t rank) {
+  uint32_t kept = 0;
+  for (uint32_t k = 0; k < p->n; k++)
+    if (!ni_spells_is_wait(b, rank, p->at[k].step))
+      p->at[kept++] = p->at[k];
+  p->n = kept;
 }
 
 /* Moments of x's period that y has as well. */
@@ -385,8 +369,8 @@ int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     if (b->rank[i].judged)
       e = gather(&w.of[i], &b->rank[i]);
-  if (e == 0 && b->waits_unseen)
-    e = leave_out_waits(&w);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    leave_out_waits(b, &w.of[i], i);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     w.of[i].period = ni_period_of(w.of[i].at, w.of[i].n, w.of[i].in);
   if (e == 0)

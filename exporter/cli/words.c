@@ -79,7 +79,7 @@ static int store_value(const struct ni_opt *o, void *into, const char *text) {
     case NI_OPT_RANKS:
       return ni_ranks_add((struct ni_ranks *)at, text);
     case NI_OPT_TAGS:
-      return ni_tags_add((struct ni_tags *)at, text);
+      return ni_tags_add((struct ni_tag_filter *)at, text);
     case NI_OPT_INPUTS:
       return ni_inputs_add((struct ni_inputs *)at, text);
     case NI_OPT_TAKE:

@@ -32,7 +32,7 @@ enum ni_opt_kind {
   NI_OPT_WHEN,   /* struct ni_when */
   NI_OPT_NAMES,  /* struct ni_words; repeatable */
   NI_OPT_RANKS,  /* struct ni_ranks; repeatable */
-  NI_OPT_TAGS,   /* struct ni_tags; repeatable */
+  NI_OPT_TAGS,   /* struct ni_tag_filter; repeatable */
   NI_OPT_INPUTS, /* struct ni_inputs, at least min of them; repeatable */
   NI_OPT_TAKE,   /* take() does it; repeatable */
   /*

@@ -26,7 +26,7 @@ static bool is_host_shown(const struct ni_tr *r, uint32_t host) {
   return false;
 }
 
-struct told {
+struct said_loss {
   const char *name, *text;
   const char *more; /* what it means for the picture; "": nothing */
   uint64_t count;
@@ -49,7 +49,7 @@ static const struct {
  * Lists what makes the timeline incomplete, in one list for all outputs: the problems of the ledger, and what
  * cannot be drawn.
  */
-static unsigned list_left_out(const struct ni_tr *r, struct told *t) {
+static unsigned list_left_out(const struct ni_tr *r, struct said_loss *t) {
   const struct ni_tr_counts *c = &r->count;
   uint64_t off = 0, cut = 0;
   for (uint32_t i = 0; i < r->n_with; i++) {
@@ -57,7 +57,7 @@ static unsigned list_left_out(const struct ni_tr *r, struct told *t) {
     off += there && r->unit[r->with[i].unit].shown && !r->with[i].fit.good;
     cut += !there || r->with[i].error < 0;
   }
-  const struct told own[] = {
+  const struct said_loss own[] = {
       {"no_start_time", ni_plural(c->no_start, "record has no start time", "records have no start time"),
        ": not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)", c->no_start},
       {"no_possible_time",
@@ -76,8 +76,8 @@ static unsigned list_left_out(const struct ni_tr *r, struct told *t) {
     const struct ni_problem *p = &r->ledger.problem[i];
     if (!p->places)
       continue;
-    struct told x = {ni_problem_name((enum ni_problem_code)i),
-                     ni_problem_text((enum ni_problem_code)i, p->count), "", p->count};
+    struct said_loss x = {ni_problem_name((enum ni_problem_code)i),
+                          ni_problem_text((enum ni_problem_code)i, p->count), "", p->count};
     for (size_t k = 0; k < sizeof drawn / sizeof *drawn; k++)
       if ((int)drawn[k].code == i) {
         x.name = drawn[k].name;
@@ -92,7 +92,7 @@ static unsigned list_left_out(const struct ni_tr *r, struct told *t) {
 }
 
 bool ni_tr_incomplete(const struct ni_tr *r) {
-  struct told t[TOLD_MAX];
+  struct said_loss t[TOLD_MAX];
   return list_left_out(r, t) > 0; /* the ledger's problems are in it */
 }
 
@@ -210,7 +210,7 @@ static void print_with(const struct ni_tr *r, FILE *f) {
 
 void ni_tr_print(const struct ni_tr *r) {
   const struct ni_tr_counts *c = &r->count;
-  struct told t[TOLD_MAX];
+  struct said_loss t[TOLD_MAX];
   char text[512], a[32];
   uint32_t ranks, hosts;
   bool more;
@@ -297,7 +297,7 @@ static void print_about(const struct ni_tr *r, struct ni_json *j, bool us) {
                                                  NI_JSON_AS(ni_tr_with, fit.drift, "drift"),
                                                  NI_JSON(ni_tr_with, events),
                                                  NI_JSON(ni_tr_with, left_out)};
-  struct told t[TOLD_MAX];
+  struct said_loss t[TOLD_MAX];
   char text[512];
   ni_json_text(j, "clock_reference",
                r->reference == NI_TR_NONE ? us ? "" : NULL : ni_tr_host_name(r, r->reference));

@@ -179,7 +179,7 @@ const struct ni_set *ni_collector_set(const struct ni_collector *c) { return &c-
 static void *run_readers(void *arg) {
   struct ni_collector *c = arg;
   for (size_t i; (i = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed)) < c->find.n_readers;) {
-    struct ni_reader *r = c->find.reader[i];
+    struct ni_counter_reader *r = c->find.reader[i];
     r->read(r, c->out + r->first);
   }
   return NULL;

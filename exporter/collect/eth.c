@@ -26,7 +26,7 @@
 enum { MOST = 1 << 16, MORE = 4096 };
 
 struct driver {
-  struct ni_reader r;
+  struct ni_counter_reader r;
   int fd;
   struct ifreq ifr;
   uint32_t n_stats;
@@ -52,7 +52,7 @@ static uint32_t count_statistics(int fd, struct ifreq *ifr) {
   return n > MOST ? MOST : n;
 }
 
-static void read_statistics(struct ni_reader *r, struct ni_reading *out) {
+static void read_statistics(struct ni_counter_reader *r, struct ni_reading *out) {
   struct driver *d = (struct driver *)r;
   int e = 0;
   d->stats->cmd = ETHTOOL_GSTATS;
@@ -68,7 +68,7 @@ static void read_statistics(struct ni_reader *r, struct ni_reading *out) {
     out[i] = (struct ni_reading){state == NI_READ_OK ? d->stats->data[d->index[i]] : 0, real, mono, state};
 }
 
-static void close_driver(struct ni_reader *r) {
+static void close_driver(struct ni_counter_reader *r) {
   struct driver *d = (struct driver *)r;
   close(d->fd);
   free(d->index);

@@ -21,7 +21,7 @@ struct file {
 };
 
 struct files {
-  struct ni_reader r;
+  struct ni_counter_reader r;
   struct file *file;
   size_t n, cap;
   struct {
@@ -96,7 +96,7 @@ static int open_file_in(int folder, const char *name) {
 /* Does the error say that the device is gone? The last one is that of a file system in user space. */
 static bool is_gone(int e) { return e == -ENODEV || e == -ENOENT || e == -ENXIO || e == -ENOTCONN; }
 
-static void read_files(struct ni_reader *r, struct ni_reading *out) {
+static void read_files(struct ni_counter_reader *r, struct ni_reading *out) {
   struct files *x = (struct files *)r;
   int64_t ahead = x->ahead_ns = measure_clock_lead(x->ahead_ns);
   NI_EACH(const struct file, f, x->file, x->n) {
@@ -130,7 +130,7 @@ static void read_files(struct ni_reader *r, struct ni_reading *out) {
   }
 }
 
-static void close_files(struct ni_reader *r) {
+static void close_files(struct ni_counter_reader *r) {
   struct files *x = (struct files *)r;
   for (size_t i = 0; i < x->n; i++)
     if (x->file[i].fd >= 0)

@@ -47,7 +47,7 @@ static const struct {
 };
 
 struct proc_texts {
-  struct ni_reader r;
+  struct ni_counter_reader r;
   int fd[FILES];
   unsigned n_files;
   const char *file; /* the last one, which text is of */
@@ -106,7 +106,7 @@ static bool find_value(const char *text, const struct line *line, unsigned at, u
   return found;
 }
 
-static void read_host(struct ni_reader *r, struct ni_reading *out) {
+static void read_host(struct ni_counter_reader *r, struct ni_reading *out) {
   struct proc_texts *x = (struct proc_texts *)r;
   int64_t mono = 0, real = 0;
   for (size_t i = 0; i < r->n; i++) {
@@ -123,7 +123,7 @@ static void read_host(struct ni_reader *r, struct ni_reading *out) {
   }
 }
 
-static void close_host(struct ni_reader *r) {
+static void close_host(struct ni_counter_reader *r) {
   struct proc_texts *x = (struct proc_texts *)r;
   for (unsigned i = 0; i < x->n_files; i++)
     if (x->fd[i] >= 0)

@@ -95,7 +95,7 @@ bool ni_find_counter(struct ni_find *f, const char *name) {
   return ni_find_is_asked(f, source, name) && ni_set_counter(f->set, name);
 }
 
-void ni_find_reader(struct ni_find *f, struct ni_reader *r) {
+void ni_find_reader(struct ni_find *f, struct ni_counter_reader *r) {
   const struct ni_entity *e = &f->set->entity[f->set->n_entities - 1];
   r->first = e->first;
   r->n = e->n;

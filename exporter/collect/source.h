@@ -31,14 +31,14 @@ struct ni_wanted {
   bool pcie;
 };
 
-struct ni_reader {
+struct ni_counter_reader {
   uint32_t first, n; /* its counters in the set; ni_find_reader() sets them */
   /*
    * Reads all n, into out[0..n): value, both clocks, state. One thread at a time, maybe another one each
    * time.
    */
-  void (*read)(struct ni_reader *r, struct ni_reading *out);
-  void (*close)(struct ni_reader *r); /* frees r as well */
+  void (*read)(struct ni_counter_reader *r, struct ni_reading *out);
+  void (*close)(struct ni_counter_reader *r); /* frees r as well */
   /* set by read(): its counters are others than those that were found; the collector is to be opened again */
   bool changed;
 };
@@ -46,7 +46,7 @@ struct ni_reader {
 struct ni_find {
   struct ni_set *set;
   const struct ni_wanted *wanted;
-  struct ni_reader **reader;
+  struct ni_counter_reader **reader;
   size_t n_readers, cap_readers;
 };
 
@@ -65,7 +65,7 @@ bool ni_find_is_named(const struct ni_find *f, const char *name);
 bool ni_find_counter(struct ni_find *f, const char *name);
 /* Takes the reader of the last entity's counters; r->close() is called at the end, or at once where there are
  * none. An entity without counters, of which no link is known either, is none: it goes. */
-void ni_find_reader(struct ni_find *f, struct ni_reader *r);
+void ni_find_reader(struct ni_find *f, struct ni_counter_reader *r);
 
 /*
  * Fills in pci, numa, warning and, as the begin of its kind, the PCI model of an entity from its device's

@@ -348,7 +348,7 @@ int ni_tags_add_span(struct ni_ranks *r, const char *p) {
   return 0;
 }
 
-int ni_tags_add(struct ni_tags *t, const char *list) {
+int ni_tags_add(struct ni_tag_filter *t, const char *list) {
   int e = 0;
   if (!list[strspn(list, ",")])
     return -EINVAL;
@@ -371,17 +371,17 @@ int ni_tags_add(struct ni_tags *t, const char *list) {
   return e;
 }
 
-void ni_tags_free(struct ni_tags *t) {
+void ni_tags_free(struct ni_tag_filter *t) {
   ni_ranks_free(&t->number);
   ni_words_free(&t->name);
   free(t->named);
-  *t = (struct ni_tags){0};
+  *t = (struct ni_tag_filter){0};
 }
 
-bool ni_tags_have(const struct ni_tags *t, uint64_t tag) {
+bool ni_tags_have(const struct ni_tag_filter *t, uint64_t tag) {
   if (tag == 0 || tag > INT64_MAX) {
     if (t->none && tag == 0)
-      note_met(&((struct ni_tags *)t)->none_met);
+      note_met(&((struct ni_tag_filter *)t)->none_met);
     return t->none && tag == 0;
   }
   bool found = t->number.n && ni_ranks_have(&t->number, (int64_t)tag);

@@ -45,7 +45,7 @@ struct ni_ranks {
 };
 
 /* a filter on tags: any of these; n == 0: everything. tags/tags.h says how names become numbers */
-struct ni_tags {
+struct ni_tag_filter {
   size_t n; /* words that were given */
   struct ni_ranks number;
   struct ni_words name;
@@ -60,7 +60,7 @@ struct ni_filters {
   struct ni_when since, until;
   struct ni_words coll, comm, host;
   struct ni_ranks rank, sn, size; /* size: bytes */
-  struct ni_tags tag;
+  struct ni_tag_filter tag;
 };
 
 /* "4096", "128M", "2GiB": units are powers of 1024. */
@@ -95,12 +95,12 @@ bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
  * Adds "7,9-12,layer.3,none": tags, ranges of them, names, and the word for untagged operations. 0, -EINVAL
  * or -ENOMEM.
  */
-int ni_tags_add(struct ni_tags *t, const char *list);
+int ni_tags_add(struct ni_tag_filter *t, const char *list);
 /* Adds one of them: "7" or "9-12". */
 int ni_tags_add_span(struct ni_ranks *number, const char *span);
-void ni_tags_free(struct ni_tags *t);
+void ni_tags_free(struct ni_tag_filter *t);
 /* tag 0: untagged. Once names are resolved (tags/tags.h). */
-bool ni_tags_have(const struct ni_tags *t, uint64_t tag);
+bool ni_tags_have(const struct ni_tag_filter *t, uint64_t tag);
 
 /*
  * On standard error, after reading: each word that nobody has, and at most eight of those that are there, the

@@ -53,13 +53,13 @@ COLD void forget_previous(struct ni_chan_cell *cell, uint32_t forget) {
 COLD void late_child(struct ni_op *op, uint32_t channel, uint64_t stop_ns) {
   struct ni_comm *c = ni_arena_comm(&ni_g.arena, op->comm_page);
   ni_add_rlx(&c->kind[op->kind].late, 1);
-  struct ni_late l = {.comm_page = op->comm_page,
-                      .sn = op->sn,
-                      .rec_sn = op->rec_sn,
-                      .stop_gpu_ns = stop_ns == UINT64_MAX ? 0 : stop_ns,
-                      .kind = op->kind,
-                      .func = op->func,
-                      .channel = (uint8_t)channel};
+  struct ni_late_stop l = {.comm_page = op->comm_page,
+                           .sn = op->sn,
+                           .rec_sn = op->rec_sn,
+                           .stop_gpu_ns = stop_ns == UINT64_MAX ? 0 : stop_ns,
+                           .kind = op->kind,
+                           .func = op->func,
+                           .channel = (uint8_t)channel};
   ni_late_push(&ni_g.late, &l);
 }
 

@@ -139,9 +139,9 @@ static uint64_t since_replay(struct ni_comm_writer *s, uint64_t call_sn, uint64_
     s->replays = calloc(NI_REPLAYS, sizeof *s->replays);
   if (!s->replays)
     return 0;
-  struct ni_replay *x = &s->replays[call_sn % NI_REPLAYS];
+  struct ni_graph_replay *x = &s->replays[call_sn % NI_REPLAYS];
   if (x->call != call_sn + 1)
-    *x = (struct ni_replay){.call = call_sn + 1};
+    *x = (struct ni_graph_replay){.call = call_sn + 1};
   if (x->ticks != ticks) {
     x->ticks_before = x->ticks;
     x->ticks = ticks;

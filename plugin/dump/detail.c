@@ -32,7 +32,7 @@ static void say(struct ni_dump *d, struct ni_control_line *in) {
 
 /* ---- control files ---- */
 
-struct told {
+struct ctl_told {
   struct ni_dump *d;
   struct ni_ctl_file *f;
   uint64_t mtime_ns, done_ns;
@@ -71,7 +71,7 @@ static int carry_out(struct ni_dump *d, const struct ni_ctl_command *c) {
 }
 
 static void take(void *arg, const struct ni_ctl_command *c) {
-  struct told *t = arg;
+  struct ctl_told *t = arg;
   struct ni_dump *d = t->d;
   int momentary = c->verb == NI_CTL_FLUSH || c->verb == NI_CTL_MARK;
   if (c->at_ns && c->at_ns <= t->f->done_ns)
@@ -105,7 +105,7 @@ static void look(struct ni_dump *d) {
     return;
   if (ni_block_room(&d->w))
     return; /* acknowledgements must fit: at the next tick */
-  struct told t = {.d = d, .f = &x->file[x->turn]};
+  struct ctl_told t = {.d = d, .f = &x->file[x->turn]};
   x->last_look_ms = d->w.now_ms;
   x->turn ^= 1;
   const char *why;

@@ -15,7 +15,7 @@ struct ni_detail {
   uint8_t turn; /* whose look is next */
   uint64_t last_look_ms;
   char text[NI_CTL_FILE_BYTES]; /* of the file that is looked at */
-  struct ni_tags tags;
+  struct ni_tag_lines tags;
 };
 
 struct ni_config;

@@ -51,16 +51,16 @@ static char *read_file(const char *path) {
   return text;
 }
 
-static void close_file(struct ni_tags *t) {
+static void close_file(struct ni_tag_lines *t) {
   if (t->wrong)
     ni_log_warn(&ni_g.log,
                 "NCCL_INSPECTOR_TAGS=%s: %u lines are no NUMBER from 1 and NAME of 1 to 64 bytes; ignored",
                 ni_g.config.tags_file, t->wrong);
   free(t->text);
-  *t = (struct ni_tags){0};
+  *t = (struct ni_tag_lines){0};
 }
 
-void ni_tags_open(struct ni_tags *t) {
+void ni_tags_open(struct ni_tag_lines *t) {
   if (t->text)
     close_file(t);
   if (!ni_g.config.tags_file[0] || !ni_g.config.control_lines)
@@ -85,7 +85,7 @@ static char *trimmed(char *line) {
   return line;
 }
 
-bool ni_tags_next(struct ni_tags *t, struct ni_control_line *in, char *command, size_t cap) {
+bool ni_tags_next(struct ni_tag_lines *t, struct ni_control_line *in, char *command, size_t cap) {
   while (t->text && *t->at) {
     char *line = t->at, *end = strchr(line, '\n');
     uint32_t number = t->line++;

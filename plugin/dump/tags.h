@@ -19,7 +19,7 @@
 
 struct ni_control_line;
 
-struct ni_tags {
+struct ni_tag_lines {
   char *text;     /* owned, terminated; NULL: nothing is left to say */
   char *at;       /* the next line */
   uint32_t line;  /* its number, from 1 */
@@ -27,11 +27,11 @@ struct ni_tags {
 };
 
 /* With each session: its log has the names, too. */
-void ni_tags_open(struct ni_tags *t);
+void ni_tags_open(struct ni_tag_lines *t);
 
 /*
  * The next name as a control line, in *in and command, which it points into; false: there is none (any more).
  */
-bool ni_tags_next(struct ni_tags *t, struct ni_control_line *in, char *command, size_t cap);
+bool ni_tags_next(struct ni_tag_lines *t, struct ni_control_line *in, char *command, size_t cap);
 
 #endif

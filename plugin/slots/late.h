@@ -12,7 +12,7 @@
 
 #define NI_LATE_SLOTS 64u
 
-struct ni_late {
+struct ni_late_stop {
   uint32_t comm_page;
   uint64_t sn, rec_sn, stop_gpu_ns; /* as the GPU gave it: ticks of its clock */
   uint8_t kind, func, channel;
@@ -24,11 +24,11 @@ struct ni_late_ring {
   _Atomic uint64_t lost;
   struct {
     _Atomic uint32_t turn; /* Position + 1 when filled; release by the producer, acquire by the consumer. */
-    struct ni_late what;
+    struct ni_late_stop what;
   } entry[NI_LATE_SLOTS];
 };
 
-static inline void ni_late_push(struct ni_late_ring *r, const struct ni_late *what) {
+static inline void ni_late_push(struct ni_late_ring *r, const struct ni_late_stop *what) {
   uint32_t pos = ni_load_rlx(&r->head);
   do {
     /* pairs with ni_late_pop's release: the entry was read */
@@ -47,7 +47,7 @@ static inline int ni_late_empty(const struct ni_late_ring *r) {
 }
 
 /* 1 and the entry in *out, or 0 when none is ready. Dump thread only. */
-static inline int ni_late_pop(struct ni_late_ring *r, struct ni_late *out) {
+static inline int ni_late_pop(struct ni_late_ring *r, struct ni_late_stop *out) {
   uint32_t pos = ni_load_rlx(&r->tail);
   if (ni_load_acq(&r->entry[pos % NI_LATE_SLOTS].turn) != pos + 1)
     return 0; /* pairs with ni_late_push */

@@ -57,7 +57,7 @@ struct ni_fused_writer {
 /* When captured calls without kernel times were last replayed: by call_sn modulo NI_REPLAYS. Two that share a
  * place lose the distance, nothing else. */
 #define NI_REPLAYS 4096u
-struct ni_replay {
+struct ni_graph_replay {
   uint64_t call;                /* call_sn + 1; 0: none */
   uint64_t ticks, ticks_before; /* starts of the newest replay, and of the one before; 0: none */
 };
@@ -107,7 +107,7 @@ struct ni_comm_writer {
   uint32_t closing_judge_ms, closing_tick; /* the same by the clock of judgements, and by ticks */
   struct ni_kind_writer kind[NI_KIND_COUNT];
   struct ni_fused_writer fused;
-  struct ni_replay *replays; /* [NI_REPLAYS], owned; NULL until there is one, or without memory */
+  struct ni_graph_replay *replays; /* [NI_REPLAYS], owned; NULL until there is one, or without memory */
   struct ni_event_writer ev;
 };
 

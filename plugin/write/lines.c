@@ -241,7 +241,7 @@ void ni_lines_end(struct ni_writer *w, struct ni_comm_writer *s, enum ni_end end
 }
 
 void ni_lines_late(struct ni_writer *w) {
-  struct ni_late l;
+  struct ni_late_stop l;
   while (!ni_late_empty(&ni_g.late) && ni_block_room(w) == 0 && ni_late_pop(&ni_g.late, &l)) {
     struct ni_comm_writer *s = w->comms;
     while (s && s->comm->page != l.comm_page)

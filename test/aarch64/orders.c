@@ -27,10 +27,10 @@ KEEP uint32_t done_drain(struct ni_arena *a, struct ni_done_list *l, uint32_t *n
 }
 
 /* expect: late_push      ldar/ldapr stlr */
-KEEP void late_push(struct ni_late_ring *r, const struct ni_late *l) { ni_late_push(r, l); }
+KEEP void late_push(struct ni_late_ring *r, const struct ni_late_stop *l) { ni_late_push(r, l); }
 
 /* expect: late_pop       ldar/ldapr stlr */
-KEEP int late_pop(struct ni_late_ring *r, struct ni_late *l) { return ni_late_pop(r, l); }
+KEEP int late_pop(struct ni_late_ring *r, struct ni_late_stop *l) { return ni_late_pop(r, l); }
 
 /* expect: intern_id      ldar/ldapr */
 KEEP uint8_t intern_id(struct ni_intern *t, const char *s) { return ni_intern_id(t, s); }

@@ -28,7 +28,7 @@ struct show_part {
   struct ni_show_rows rows;
   struct ni_ledger *ledger;
   const struct ni_atlas_wants *wants;
-  const struct ni_tags *tag;
+  const struct ni_tag_filter *tag;
   const struct ni_file *file;
 };
 

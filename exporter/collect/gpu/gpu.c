@@ -83,7 +83,7 @@ struct library {
 };
 
 struct gpu_reader {
-  struct ni_reader reader; /* first: one is the other */
+  struct ni_counter_reader reader; /* first: one is the other */
   struct library *library;
   struct ni_gpu_device device;
   size_t next; /* the call that is first in a sweep */
@@ -101,7 +101,7 @@ static void release_library(struct library *l) {
   free(l);
 }
 
-static void close_gpu(struct ni_reader *r) {
+static void close_gpu(struct ni_counter_reader *r) {
   struct gpu_reader *g = (struct gpu_reader *)r;
   ni_gpu_end(&g->device);
   release_library(g->library);
@@ -112,7 +112,7 @@ static bool is_never_supported(int result) {
   return result == NI_NVML_NOT_SUPPORTED || result == NI_NVML_NO_FUNCTION || result == NI_NVML_DEPRECATED;
 }
 
-static void read_gpu(struct ni_reader *r, struct ni_reading *out) {
+static void read_gpu(struct ni_counter_reader *r, struct ni_reading *out) {
   struct gpu_reader *g = (struct gpu_reader *)r;
   bool lost = false, refused = false;
   size_t first = g->next;

@@ -41,8 +41,8 @@ struct launch {
   int64_t correlation, ts_ns;
   bool graph;
 };
-struct process_group { /* of a communicator, by its number */
-  char *ranks;         /* NULL: not listed */
+struct kineto_group { /* of a communicator, by its number */
+  char *ranks;        /* NULL: not listed */
   char name[64];
   int64_t size, first, stride;
   struct ni_kineto_ranks seats;
@@ -53,8 +53,8 @@ struct kineto_gathering {
   struct kernel *kernel;
   struct cpu_call *call;
   struct launch *launch;
-  struct process_group *group, *listed; /* listed: in the file's head */
-  struct ni_imported_step *step;        /* their ns as in the file */
+  struct kineto_group *group, *listed; /* listed: in the file's head */
+  struct ni_imported_step *step;       /* their ns as in the file */
   size_t n_kernels, cap_kernels, n_calls, cap_calls, n_launches, cap_launches, cap_groups, n_listed,
       cap_listed, n_steps, cap_steps;
   size_t texts; /* bytes of all ranks */
@@ -91,8 +91,8 @@ static int find_communicator(struct kineto_gathering *g, const struct ni_kineto_
     return e;
   if (!ni_array_room(g->group, *comm, g->cap_groups))
     return -ENOMEM;
-  struct process_group *x = &g->group[*comm];
-  *x = (struct process_group){
+  struct kineto_group *x = &g->group[*comm];
+  *x = (struct kineto_group){
       .ranks = keep_ranks(g, a->ranks), .size = a->size, .first = NI_KINETO_NONE, .stride = NI_KINETO_NONE};
   snprintf(x->name, sizeof x->name, "%s", a->group);
   bool described = *a->description && strcmp(a->description, "undefined") != 0;
@@ -113,7 +113,7 @@ static int find_communicator_of_stream(struct kineto_gathering *g, const struct 
     return e;
   if (!ni_array_room(g->group, *comm, g->cap_groups))
     return -ENOMEM;
-  g->group[*comm] = (struct process_group){0};
+  g->group[*comm] = (struct kineto_group){0};
   return 0;
 }
 
@@ -122,8 +122,8 @@ static int add_listed_group(struct kineto_gathering *g, const struct ni_kineto_a
     return 0;
   if (!ni_array_room(g->listed, g->n_listed, g->cap_listed))
     return -ENOMEM;
-  struct process_group *x = &g->listed[g->n_listed++];
-  *x = (struct process_group){.ranks = keep_ranks(g, a->ranks), .size = a->size};
+  struct kineto_group *x = &g->listed[g->n_listed++];
+  *x = (struct kineto_group){.ranks = keep_ranks(g, a->ranks), .size = a->size};
   snprintf(x->name, sizeof x->name, "%s", a->group);
   return 0;
 }
@@ -287,7 +287,7 @@ static const struct cpu_call *find_call(const struct kineto_gathering *g, const 
 }
 
 /* The process's rank in the group, or -1. */
-static int32_t find_seat(const struct kineto_gathering *g, const struct process_group *x, int64_t rank) {
+static int32_t find_seat(const struct kineto_gathering *g, const struct kineto_group *x, int64_t rank) {
   if (rank < 0)
     return -1;
   int32_t at = ni_kineto_index(&x->seats, rank);
@@ -303,10 +303,10 @@ static int32_t find_seat(const struct kineto_gathering *g, const struct process_
 }
 
 /* The list of the file's head is whole where that of a kernel is cut. */
-static int list_ranks(struct kineto_gathering *g, struct process_group *x) {
+static int list_ranks(struct kineto_gathering *g, struct kineto_group *x) {
   const char *text = x->ranks ? x->ranks : "";
   for (size_t i = 0; i < g->n_listed; i++) {
-    const struct process_group *y = &g->listed[i];
+    const struct kineto_group *y = &g->listed[i];
     const bool better = y->ranks && !strstr(y->ranks, "...") && (!*text || strstr(text, "..."));
     if (better && y->size == x->size && strcmp(y->name, x->name) == 0)
       text = y->ranks;
@@ -322,7 +322,7 @@ static int find_all_seats(struct kineto_gathering *g) {
   struct ni_imported *m = g->m;
   for (size_t i = 0; i < m->n_comms; i++) {
     struct ni_imported_comm *c = &m->comm[i];
-    struct process_group *x = &g->group[i];
+    struct kineto_group *x = &g->group[i];
     if (c->n_ranks == 0)
       continue;
     int e = list_ranks(g, x);
@@ -468,7 +468,7 @@ static void free_all(struct kineto_gathering *g) {
     free(g->group[i].ranks);
     free(g->group[i].seats.seat);
   }
-  NI_EACH(struct process_group, x, g->listed, g->n_listed) free(x->ranks);
+  NI_EACH(struct kineto_group, x, g->listed, g->n_listed) free(x->ranks);
   free(g->kernel);
   free(g->call);
   free(g->launch);

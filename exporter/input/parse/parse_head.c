@@ -9,7 +9,7 @@ static size_t choose_slot(const char *text) {
   return ni_spread(ni_text_load8(text + ID_AT)) >> (64 - NI_HEAD_SLOTS_LOG2);
 }
 
-static bool keep_name(struct ni_head *h, const char **name) {
+static bool keep_name(struct ni_read_head *h, const char **name) {
   if (!*name || !**name)
     return true;
   size_t n = strlen(*name) + 1;
@@ -38,7 +38,7 @@ void ni_heads_keep(struct ni_heads *heads, const char *text, size_t len, const c
     return;
   if (after < 2 || memcmp(kind_key - 2, "},", 2) != 0)
     return;
-  struct ni_head *h = &heads->slot[choose_slot(text)];
+  struct ni_read_head *h = &heads->slot[choose_slot(text)];
   h->before = h->used = 0;
   h->ident = line->ident;
   h->meta = line->meta;
@@ -54,11 +54,11 @@ void ni_heads_keep(struct ni_heads *heads, const char *text, size_t len, const c
   h->no = heads->last_no < UINT32_MAX ? ++heads->last_no : 0;
 }
 
-const struct ni_head *ni_heads_find(const struct ni_heads *heads, const char *text, size_t len,
-                                    uint64_t *stamp, const char **key) {
+const struct ni_read_head *ni_heads_find(const struct ni_heads *heads, const char *text, size_t len,
+                                         uint64_t *stamp, const char **key) {
   if (len < ID_AT + 8)
     return NULL;
-  const struct ni_head *h = &heads->slot[choose_slot(text)];
+  const struct ni_read_head *h = &heads->slot[choose_slot(text)];
   if (!h->before || len < h->before + 32u + h->after || memcmp(text, h->text, h->before) != 0)
     return NULL;
   const char *first = text + h->before, *s;

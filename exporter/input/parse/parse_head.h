@@ -18,7 +18,7 @@ extern "C" {
 #define NI_HEAD_SLOTS_LOG2 3
 #define NI_HEAD_MAX_BYTES 1024
 
-struct ni_head {
+struct ni_read_head {
   /* bytes of text[] up to the number, and from it to the quote of the record's key; 0: unused */
   uint32_t before, after;
   uint32_t used; /* of names[] */
@@ -30,7 +30,7 @@ struct ni_head {
 };
 
 struct ni_heads { /* zeros: nothing is known yet */
-  struct ni_head slot[1 << NI_HEAD_SLOTS_LOG2];
+  struct ni_read_head slot[1 << NI_HEAD_SLOTS_LOG2];
   uint32_t last_no;
 };
 
@@ -44,8 +44,8 @@ void ni_heads_keep(struct ni_heads *heads, const char *text, size_t len, const c
 /*
  * The head that text begins with, or NULL. The time is in *stamp, the record's key after its quote at *key.
  */
-const struct ni_head *ni_heads_find(const struct ni_heads *heads, const char *text, size_t len,
-                                    uint64_t *stamp, const char **key);
+const struct ni_read_head *ni_heads_find(const struct ni_heads *heads, const char *text, size_t len,
+                                         uint64_t *stamp, const char **key);
 
 #ifdef __cplusplus
 }

@@ -462,7 +462,7 @@ bool parse_plain(ni_parser &p, const char *s, const char *end, const ni_key_tabl
 bool parse_after_head(ni_parser &p, char *text, size_t len, size_t room) {
   uint64_t stamp = 0;
   const char *key = nullptr; /* after its quote */
-  const ni_head *h = ni_heads_find(&p.heads, text, len, &stamp, &key);
+  const ni_read_head *h = ni_heads_find(&p.heads, text, len, &stamp, &key);
   if (!h)
     return false;
   unsigned next = 0;

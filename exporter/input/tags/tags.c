@@ -82,9 +82,9 @@ void ni_tag_names_free(struct ni_tag_names *t) {
   *t = (struct ni_tag_names){0};
 }
 
-bool ni_tags_unresolved(const struct ni_tags *t) { return t->name.n && !t->resolved; }
+bool ni_tags_unresolved(const struct ni_tag_filter *t) { return t->name.n && !t->resolved; }
 
-int ni_tags_resolve(struct ni_tags *t, const struct ni_tag_names *names) {
+int ni_tags_resolve(struct ni_tag_filter *t, const struct ni_tag_names *names) {
   t->resolved = true;
   for (size_t i = 0; t->name.n && i < names->n; i++) {
     if (!ni_words_have(&t->name, names->item[i].name))
@@ -139,7 +139,7 @@ static bool is_stopped(void *arg) {
   return g->stop && g->stop(g->arg);
 }
 
-int ni_tags_resolve_by(struct ni_tags *t, const struct ni_scan_plan *plan, unsigned jobs,
+int ni_tags_resolve_by(struct ni_tag_filter *t, const struct ni_scan_plan *plan, unsigned jobs,
                        bool (*stop)(void *), void *arg) {
   struct gathered g = {.stop = stop, .arg = arg};
   int e = 0;

@@ -43,11 +43,11 @@ void ni_tag_names_free(struct ni_tag_names *t);
  * Are names asked for that stand for no number yet? Then all control lines are needed before anything is
  * chosen.
  */
-bool ni_tags_unresolved(const struct ni_tags *t);
+bool ni_tags_unresolved(const struct ni_tag_filter *t);
 /* Names become numbers; a name that nobody has fits nothing, and ni_filters_say_unmet() tells it. */
-int ni_tags_resolve(struct ni_tags *t, const struct ni_tag_names *names);
+int ni_tags_resolve(struct ni_tag_filter *t, const struct ni_tag_names *names);
 /* The same by reading the logs of the plan for that alone. stop may be NULL. */
-int ni_tags_resolve_by(struct ni_tags *t, const struct ni_scan_plan *plan, unsigned jobs,
+int ni_tags_resolve_by(struct ni_tag_filter *t, const struct ni_scan_plan *plan, unsigned jobs,
                        bool (*stop)(void *), void *arg);
 
 #endif

@@ -44,7 +44,7 @@ static void read_keys(struct ni_log_head *h, const struct ni_line *l) {
   h->has_algo = l->op.algo && *l->op.algo;
 }
 
-static void add_seat(struct ni_head *h, const struct ni_ident *id) {
+static void add_seat(struct ni_process_head *h, const struct ni_ident *id) {
   unsigned i = 0;
   while (i < h->n_seats && (h->seat[i].hash != id->comm_hash || h->seat[i].rank != id->rank))
     i++;
@@ -52,7 +52,7 @@ static void add_seat(struct ni_head *h, const struct ni_ident *id) {
     h->seat[h->n_seats++] = (struct ni_head_seat){id->comm_hash, id->n_ranks, id->rank};
 }
 
-static int read_process_line(struct ni_head *h, const struct ni_process_line *p) {
+static int read_process_line(struct ni_process_head *h, const struct ni_process_line *p) {
   const char *job = ni_job_id(p);
   h->log.start_ns = p->start_ns;
   if (h->log.start_ns)
@@ -64,7 +64,7 @@ static int read_process_line(struct ni_head *h, const struct ni_process_line *p)
 }
 
 static int read_head_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct ni_head *h = arg;
+  struct ni_process_head *h = arg;
   int e = 0;
   /* a recorder, no process of a run */
   if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS)
@@ -90,19 +90,19 @@ static int read_head_line(void *arg, struct ni_line *l, uint64_t line_no) {
 }
 
 struct head_reading {
-  struct ni_head *head;
+  struct ni_process_head *head;
   const bool *wanted;
 };
 
 static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
                      void **result) {
   const struct head_reading *r = arg;
-  struct ni_head *h = &r->head[p->file_no];
+  struct ni_process_head *h = &r->head[p->file_no];
   if (r->wanted && !r->wanted[p->file_no])
     return 0;
   ni_head_free(h);
-  *h =
-      (struct ni_head){.rank = -1, .world = -1, .attempt = -1, .file = p->file_no, .deep = r->wanted != NULL};
+  *h = (struct ni_process_head){
+      .rank = -1, .world = -1, .attempt = -1, .file = p->file_no, .deep = r->wanted != NULL};
   to->arg = h;
   to->take = read_head_line;
   to->counters = to->head = true;
@@ -110,7 +110,7 @@ static int read_head(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   return e == STOP ? 0 : e;
 }
 
-int ni_heads_read(struct ni_head *head, const struct ni_files *files, const bool *wanted) {
+int ni_heads_read(struct ni_process_head *head, const struct ni_files *files, const bool *wanted) {
   struct head_reading r = {head, wanted};
   struct ni_scan_plan plan = {0};
   unsigned jobs = ni_scan_jobs();
@@ -121,7 +121,7 @@ int ni_heads_read(struct ni_head *head, const struct ni_files *files, const bool
   return e;
 }
 
-void ni_head_free(struct ni_head *h) {
+void ni_head_free(struct ni_process_head *h) {
   free(h->host);
   free(h->job);
 }

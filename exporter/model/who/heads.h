@@ -21,7 +21,7 @@ struct ni_head_seat {
   int32_t n_ranks, rank;
 };
 
-struct ni_head {
+struct ni_process_head {
   char *host, *job; /* NULL: no line; no batch job */
   int64_t pid;
   struct ni_log_head log;
@@ -39,7 +39,7 @@ struct ni_head {
  * head[i]: of file i. wanted: bit by file, which are read; NULL: all, their first lines. With wanted more
  * lines are read.
  */
-int ni_heads_read(struct ni_head *head, const struct ni_files *files, const bool *wanted);
-void ni_head_free(struct ni_head *h);
+int ni_heads_read(struct ni_process_head *head, const struct ni_files *files, const bool *wanted);
+void ni_head_free(struct ni_process_head *h);
 
 #endif

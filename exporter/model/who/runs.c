@@ -39,7 +39,7 @@ struct known_fact {
 };
 
 struct log_process {
-  struct ni_head *head; /* the first of its files; what later ones know is put there, too */
+  struct ni_process_head *head; /* the first of its files; what later ones know is put there, too */
   uint32_t host, identity;
   uint32_t parent; /* of the union: a process that it belongs together with */
   uint32_t group;
@@ -69,7 +69,7 @@ struct comm_seat {
 };
 
 /* Processes that belong together by their communicators. */
-struct process_group {
+struct joined_processes {
   uint32_t *process;
   struct comm_seat *seat;
   uint32_t n, n_seats, number;
@@ -87,14 +87,14 @@ struct making {
 struct run_finding {
   struct ni_runs *r;
   struct ni_files *files;
-  struct ni_head *head;
+  struct ni_process_head *head;
   uint32_t *process_of; /* of each file, + 1 */
   struct known_fact *known;
   struct log_process *process;
   struct space *space;
   struct slot *slot;
   struct comm_seat *seat;
-  struct process_group *group;
+  struct joined_processes *group;
   struct making *making;
   uint32_t *member; /* processes, those of one group beside each other */
   size_t n_known, cap_known, n_processes, cap_processes, n_spaces, cap_spaces, n_slots, cap_slots, n_seats,
@@ -167,7 +167,7 @@ static uint64_t start_time_of(const struct log_process *p) {
 
 /* ---- processes ---- */
 
-static void merge_head(struct ni_head *to, struct ni_head *from) {
+static void merge_head(struct ni_process_head *to, struct ni_process_head *from) {
   if (!to->job) {
     to->job = from->job;
     from->job = NULL;
@@ -183,7 +183,7 @@ static void merge_head(struct ni_head *to, struct ni_head *from) {
 }
 
 /* If a file does not say when its process began: files of the same name are of one process, like a copy. */
-static int number_process(struct run_finding *x, struct ni_head *h) {
+static int number_process(struct run_finding *x, struct ni_process_head *h) {
   const char *path = x->files->file[h->file].path;
   char origin[PATH_MAX];
   snprintf(origin, sizeof origin, "%.*s", (int)ni_log_stem(path, NULL), path);
@@ -207,7 +207,7 @@ static int number_process(struct run_finding *x, struct ni_head *h) {
 
 /* Gives its host and its job a number, since names are long. */
 static int identify_process(struct run_finding *x, struct log_process *p) {
-  const struct ni_head *h = p->head;
+  const struct ni_process_head *h = p->head;
   uint64_t job = h->job ? ni_hash_text(1, h->job) : 0;
   int64_t host = find_number(x, A_HOST_NAME, ni_hash_text(0, h->host), 0, 0, true, x->n_known);
   int64_t identity = find_number(x, A_IDENTITY, job, (uint64_t)(uint32_t)h->attempt, 0, true, x->n_known);
@@ -250,7 +250,7 @@ static int add_seat(struct run_finding *x, uint32_t process, uint64_t hash, int3
   return 0;
 }
 
-static int add_seats(struct run_finding *x, const struct ni_head *h) {
+static int add_seats(struct run_finding *x, const struct ni_process_head *h) {
   uint32_t p = x->process_of[h->file] - 1;
   int e = 0;
   for (unsigned i = 0; e == 0 && i < h->n_seats; i++)
@@ -347,7 +347,7 @@ static void count_claims(struct run_finding *x) {
       seat->turn = s->claims++;
     }
   for (uint32_t g = 0; g < x->n_groups; g++) {
-    struct process_group *of = &x->group[g];
+    struct joined_processes *of = &x->group[g];
     for (uint32_t i = 0; i < of->n_seats; i++) {
       const struct slot *s = &x->slot[of->seat[i].slot];
       const struct space *space = &x->space[s->space];
@@ -365,7 +365,7 @@ static void count_claims(struct run_finding *x) {
 /* ---- runs ---- */
 
 /* Are they of the same job, as far as both say? */
-static bool is_same_job(const struct ni_head *a, const struct ni_head *b) {
+static bool is_same_job(const struct ni_process_head *a, const struct ni_process_head *b) {
   return a->job && b->job && strcmp(a->job, b->job) == 0;
 }
 
@@ -373,7 +373,7 @@ static bool is_same_job(const struct ni_head *a, const struct ni_head *b) {
  * Are these two engines of one job? They begin together on different GPUs, each with the numbers of its own
  * launcher.
  */
-static bool are_engines(struct run_finding *x, const struct process_group *g, uint32_t run) {
+static bool are_engines(struct run_finding *x, const struct joined_processes *g, uint32_t run) {
   const struct log_process *first = x->making[run].first;
   bool beside = is_same_job(first->head, x->process[g->process[0]].head);
   beside = beside && apart_ns((uint64_t)x->r->run[run].start_ns, g->start_ns) < ENGINES_NS;
@@ -389,8 +389,8 @@ static bool uses_its_gpu(struct run_finding *x, const struct log_process *p, uin
   return other != UINT32_MAX && x->process[other].head->pid != p->head->pid;
 }
 
-static bool can_join_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
-  const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
+static bool can_join_run(struct run_finding *x, const struct joined_processes *g, uint32_t run) {
+  const struct ni_process_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   bool same = is_same_job(a, b);
   if (a->job && b->job && !same)
     return false;
@@ -420,15 +420,15 @@ static const struct log_process *find_process_on_host(struct run_finding *x, con
 }
 
 /* How far the group is from the run in time: by one clock, if they have a host in common. */
-static uint64_t time_to_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
+static uint64_t time_to_run(struct run_finding *x, const struct joined_processes *g, uint32_t run) {
   const struct log_process *p = &x->process[g->process[0]], *other = find_process_on_host(x, p, run);
   return other ? apart_ns(start_time_of(p), start_time_of(other))
                : apart_ns(g->start_ns, (uint64_t)x->r->run[run].start_ns);
 }
 
 /* How much speaks for the group being of that run; 0: nothing. */
-static unsigned measure_affinity(struct run_finding *x, const struct process_group *g, uint32_t run) {
-  const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
+static unsigned measure_affinity(struct run_finding *x, const struct joined_processes *g, uint32_t run) {
+  const struct ni_process_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   unsigned sum = is_same_job(a, b) ? 2 : 0;
   for (uint32_t i = 0; i < g->n_seats && sum < 4; i++) {
     const struct space *space = &x->space[x->slot[g->seat[i].slot].space];
@@ -458,7 +458,7 @@ static bool is_better(const struct choice *a, const struct choice *b) {
 }
 
 /* Does this decide it, or is the next best choice as good? */
-static bool is_clear(const struct run_finding *x, const struct process_group *g, const struct choice *best,
+static bool is_clear(const struct run_finding *x, const struct joined_processes *g, const struct choice *best,
                      const struct choice *next) {
   if (best->affinity != next->affinity)
     return true;
@@ -467,7 +467,7 @@ static bool is_clear(const struct run_finding *x, const struct process_group *g,
   return next->far_ns >= CLEAR_NS && next->far_ns / CLEARLY >= best->far_ns;
 }
 
-static struct choice weigh_run(struct run_finding *x, const struct process_group *g, uint32_t run) {
+static struct choice weigh_run(struct run_finding *x, const struct joined_processes *g, uint32_t run) {
   const struct making *m = &x->making[run];
   const struct log_process *p = &x->process[g->process[0]], *other = find_process_on_host(x, p, run);
   bool counted = g->lives > 1 && m->lives == g->lives && x->slot[g->slot].host != UINT32_MAX;
@@ -487,7 +487,7 @@ static bool is_told_by_pid(const struct choice *a, const struct choice *b) {
 }
 
 /* Chooses the run that a group is of. UINT32_MAX: none of those that exist. */
-static uint32_t choose_run(struct run_finding *x, const struct process_group *g) {
+static uint32_t choose_run(struct run_finding *x, const struct joined_processes *g) {
   struct choice best = {.run = UINT32_MAX}, next = best;
   size_t n = x->r->n;
   for (size_t i = n > RUNS_TRIED ? n - RUNS_TRIED : 0; i < n; i++) {
@@ -514,7 +514,7 @@ static uint32_t choose_run(struct run_finding *x, const struct process_group *g)
   return best.run;
 }
 
-static int claim_ranks(struct run_finding *x, const struct process_group *g, uint32_t run) {
+static int claim_ranks(struct run_finding *x, const struct joined_processes *g, uint32_t run) {
   int64_t e = 0;
   for (uint32_t i = 0; e >= 0 && i < g->n_seats; i++) {
     const struct slot *s = &x->slot[g->seat[i].slot];
@@ -534,12 +534,12 @@ static int claim_ranks(struct run_finding *x, const struct process_group *g, uin
 }
 
 /* Does only the time hold the run together? Ranks of one launcher, or the id of a job, would do so better. */
-static bool is_loose(const struct run_finding *x, const struct process_group *g, uint32_t run) {
-  const struct ni_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
+static bool is_loose(const struct run_finding *x, const struct joined_processes *g, uint32_t run) {
+  const struct ni_process_head *a = x->making[run].first->head, *b = x->process[g->process[0]].head;
   return !is_same_job(a, b) && (a->rank < 0 || b->rank < 0);
 }
 
-static int assign_run(struct run_finding *x, const struct process_group *g) {
+static int assign_run(struct run_finding *x, const struct joined_processes *g) {
   struct ni_runs *r = x->r;
   bool lone = x->n_groups == 1;
   uint32_t run = lone ? UINT32_MAX : choose_run(x, g);
@@ -571,7 +571,7 @@ static int assign_run(struct run_finding *x, const struct process_group *g) {
  * assigned to them.
  */
 static int by_lives(const void *a, const void *b, void *arg) {
-  const struct process_group *all = arg, *g = &all[*(const uint32_t *)a], *h = &all[*(const uint32_t *)b];
+  const struct joined_processes *all = arg, *g = &all[*(const uint32_t *)a], *h = &all[*(const uint32_t *)b];
   if (g->lives != h->lives)
     return g->lives > h->lives ? -1 : 1;
   return NI_BY(g, h, slot, number);
@@ -603,7 +603,7 @@ static void free_finding(struct run_finding *x) {
 }
 
 static int by_time(const void *a, const void *b, void *arg) {
-  const struct ni_head *x = arg;
+  const struct ni_process_head *x = arg;
   return NI_BY(&x[*(const uint32_t *)a], &x[*(const uint32_t *)b], at_ns, file);
 }
 

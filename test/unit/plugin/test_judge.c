@@ -21,7 +21,7 @@ static void judge_rules(void) {
   struct ni_dump *d = ni_g.dump;
   struct ni_comm_writer *s = side_of(d);
   struct ni_comm *c = comm_at(ctx);
-  struct ni_late late;
+  struct ni_late_stop late;
   channel(open, 0, 1000);
   CHECK(judged(d, s, 1) == 0 && judged(d, s, 20000) == 0); /* its bracket is open */
   void *running = ni_cb_channel_start(open, 1, 2000);
@@ -95,7 +95,7 @@ static void retired_meanwhile(void) {
   struct ni_dump *d = ni_g.dump;
   struct ni_comm_writer *s = side_of(d);
   struct ni_comm *c = comm_at(ctx);
-  struct ni_late late;
+  struct ni_late_stop late;
   pthread_t t;
   CHECK(pthread_create(&t, NULL, racing_poller, NULL) == 0);
   for (int i = 1; i <= ROUNDS; i++) {

@@ -36,7 +36,7 @@ static void wire_spans(struct ni_wire *w, struct ni_ranks *x,
 }
 
 /* As they were given: what names stand for is each reader's own. */
-static void wire_tags(struct ni_wire *w, struct ni_tags *x) {
+static void wire_tags(struct ni_wire *w, struct ni_tag_filter *x) {
   uint64_t n = x->n;
   wire_words(w, &x->name);
   wire_spans(w, &x->number, ni_tags_add_span);

@@ -222,7 +222,7 @@ void *ni_cb_step_start(const void *parent, int32_t step) {
     if (ni_unlikely(open)) { /* eight transfers later and never stopped: it makes place */
       ni_store_rlx(&x->n_dropped, ni_load_rlx(&x->n_dropped) + 1);
       if (x->step_slot[i])
-        step_line_stop(x, i, ticks);
+        step_line_stop(x, i, 0); /* its line says so */
     }
     x->step_no[i] = step;
     x->step_last[i] = ticks;

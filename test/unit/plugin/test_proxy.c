@@ -128,6 +128,24 @@ static void no_time_runs_backwards(void **st) {
   with_proxies(counter_went_back);
 }
 
+/* Its place is taken by the step eight later: the line of one that never stopped has no duration, whatever ends it. */
+static void step_out_of_its_place(void) {
+  void *ctx = open_comm(1);
+  ni_masks_set(NI_KINDS(NI_EVENT_PROXY_OP) | NI_KINDS(NI_EVENT_PROXY_STEP) | NI_KINDS(NI_EVENT_STEPS));
+  void *op = proxy(ctx, true);
+  (void)ni_cb_step_start(op, 0);
+  struct ni_event_slot *line = ni_arena_event(&ni_g.arena, proxy_of(op)->step_slot[0]);
+  (void)ni_cb_step_start(op, 8);
+  CHECK(ni_state_flags(line->state) & NI_EVS_CLOSED);
+  CHECK(line->ticks_start && line->ticks_stop == 0);
+  ni_cb_stop(op);
+  ni_finalize(ctx);
+}
+static void a_step_that_never_stopped_says_so(void **st) {
+  (void)st;
+  with_proxies(step_out_of_its_place);
+}
+
 /* ---- a communicator that ends while its progress thread, which others share, goes on ---- */
 
 static void step_of_the_closed(void) {
@@ -240,6 +258,7 @@ int main(void) {
       cmocka_unit_test(time_goes_to_its_phase),
       cmocka_unit_test(what_does_not_fit_is_counted),
       cmocka_unit_test(no_time_runs_backwards),
+      cmocka_unit_test(a_step_that_never_stopped_says_so),
       cmocka_unit_test(a_step_is_handed_over_once),
 #ifdef NI_STRESS
       cmocka_unit_test(an_operation_is_handed_over_once),

@@ -1,5 +1,5 @@
 /*
- * Causes: who is slow, how much and when; before it is known what that costs (replay.h) and why (say.h).
+ * Causes: who is slow, how much and when; before it is known what that costs (replay.h) and why (describe.h).
  *
  * Thresholds are chosen with `make verdicts` on its set for tuning; docs/verdicts.md has the table of what
  * was kept back. Threads: the main one. Ownership: ni_causes_free(). Failure: -ENOMEM.
@@ -9,6 +9,20 @@
 
 #include "exporter/model/sums/ranks/blame.h"
 
+/* the part of peers that is below their baseline: up to half of them can be slow */
+#define NI_CAUSE_BASELINE 0.25
+/* times the median difference of neighbouring bins is their standard deviation: it is 0.954 of these */
+#define NI_CAUSE_NOISE 1.0484f
+/*
+ * How far peers lie apart that are not slow: these parts of them are below two numbers which so many standard
+ * deviations lie between.
+ */
+#define NI_CAUSE_SPREAD_LOW 0.1
+#define NI_CAUSE_SPREAD_HIGH 0.4
+#define NI_CAUSE_SPREAD 1.03f
+/* of the run, and bins: what begins or ends so near to an end of the run lasts from or to that end */
+#define NI_CAUSE_NEAR_END 20u
+#define NI_CAUSE_NEAR_END_MIN 3u
 /* of the own time of a step: a rank that takes so much longer than its like is late */
 #define NI_CAUSE_OWN 0.02f
 /* where an interval of such steps is looked for: what lies below does not belong to it */
@@ -40,7 +54,7 @@
 #define NI_CAUSE_DROP 0.4f
 #define NI_CAUSE_DROP_QUIET 0.1f /* where it takes less than that longer in the other bins, */
 /* of all bins at most: then steps without the cause say how long those with it would be, */
-#define NI_CAUSE_AT_TIMES 0.67f
+#define NI_CAUSE_NOW_AND_THEN 0.67f
 /* and the bins of a drop are so much beyond usual together: a single one at twice its time, or some */
 #define NI_CAUSE_DROP_SUM 1.0
 #define NI_CAUSE_DROPS 5.0 /* what drops take longer in all, in times of a bin: less is chance */
@@ -70,10 +84,10 @@
 #define NI_CAUSE_ONCE_COST 1e-2
 /* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */
 #define NI_CAUSE_REST_COST 8e-3
-/* nor what costs a tenth of the largest and less than NI_CAUSE_BESIDE_COST of the run: where operations */
-#define NI_CAUSE_BESIDE 0.1
+/* nor what costs a tenth of the largest and less than NI_CAUSE_OF_LARGEST_COST of the run: where operations */
+#define NI_CAUSE_OF_LARGEST 0.1
 /* run beside the computing, own time is what is left of it, and one late rank moves that of the others */
-#define NI_CAUSE_BESIDE_COST 5e-3
+#define NI_CAUSE_OF_LARGEST_COST 5e-3
 #define NI_CAUSES_MAX 64u
 
 /*
@@ -92,9 +106,9 @@ struct ni_cause {
   uint32_t other; /* of a pair: the second host or rank; NI_BLAME_NONE */
   uint32_t *item; /* ranks or links that are slow by it */
   uint32_t n_items;
-  bool links;      /* item: links */
-  uint32_t *alone; /* links that cross what is slow, too, and have no like to be compared with */
-  uint32_t n_alone;
+  bool links;          /* item: links */
+  uint32_t *unmatched; /* links that cross what is slow, too, and have no like to be compared with */
+  uint32_t n_unmatched;
   /* of links: what they are, a SLOW_ kind or congestion, also where kind is FLAPPING */
   enum ni_finding_kind link;
   bool *at;         /* bins in which it is at work; NULL: all of from..to. Owned */
@@ -122,7 +136,7 @@ struct ni_cause {
    */
   float of_gaps;
   struct ni_lead lead;             /* of a late rank */
-  uint32_t alike;                  /* compared with so many */
+  uint32_t n_peers;                /* compared with so many */
   double cost_us, low_us, high_us; /* of the run */
   bool not_clocked;                /* it comes and goes, but no steps without such causes are there */
 };
@@ -137,39 +151,45 @@ struct ni_causes {
  * Steps in which the whole network is slow: fills out->crowded. Before the others, since what links lose then
  * is nobody's, and a rank that waits for them elsewhere than in other steps looks late.
  */
-int ni_causes_fabric(const struct ni_blame *b, struct ni_causes *out);
+int ni_find_congestion(const struct ni_blame *b, struct ni_causes *out);
 /* What ranks, hosts, replicas and stages do themselves. */
-int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
+int ni_find_late_ranks(const struct ni_blame *b, struct ni_causes *out);
 /* What lies between them. */
-int ni_causes_links(const struct ni_blame *b, struct ni_causes *out);
+int ni_find_slow_links(const struct ni_blame *b, struct ni_causes *out);
 void ni_causes_free(struct ni_causes *c);
+/* So many bins are near to an end of the run. */
+static inline uint32_t ni_cause_near_end(const struct ni_blame *b) {
+  const uint32_t near = b->bins / NI_CAUSE_NEAR_END;
+  return near > NI_CAUSE_NEAR_END_MIN ? near : NI_CAUSE_NEAR_END_MIN;
+}
 /* In this bin it is at work. */
-static inline bool ni_cause_at(const struct ni_cause *c, uint32_t bin) {
-  return bin >= c->from && bin < c->to && (!c->at || c->at[bin]);
+static inline bool ni_cause_is_active(const struct ni_cause *c, uint32_t bin) {
+  const bool in_interval = bin >= c->from && bin < c->to;
+  return in_interval && (!c->at || c->at[bin]);
 }
 /*
- * What comes and goes: pauses and bursts, and links that are slow in NI_CAUSE_AT_TIMES of the bins or fewer.
+ * What comes and goes: pauses and bursts, and links that are slow in NI_CAUSE_NOW_AND_THEN of the bins or fewer.
  * Such steps stand beside others without the cause, so their cost is counted by the clock.
  */
-bool ni_cause_at_times(const struct ni_blame *b, const struct ni_cause *c);
+bool ni_cause_comes_and_goes(const struct ni_blame *b, const struct ni_cause *c);
 /*
- * Fills the costs of all causes for which ni_cause_at_times() holds: what their steps, and those beside them,
+ * Fills the costs of all causes for which ni_cause_comes_and_goes() holds: what their steps, and those beside them,
  * took longer than the nearest steps without such a cause. A step's length is the median over ranks of the
  * time between starts on one rank, so no clock is compared with another. No replay: its sample need not have
  * these steps. -ENOMEM.
  */
-int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes);
+int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes);
 
 /* A new one; NULL: no more are named. */
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level,
                               uint32_t of);
-int ni_cause_item(struct ni_cause *c, uint32_t item);
-int ni_cause_alone(struct ni_cause *c, uint32_t link);
+int ni_cause_add_item(struct ni_cause *c, uint32_t item);
+int ni_cause_add_unmatched(struct ni_cause *c, uint32_t link);
 
 /*
  * The run of numbers x[0..n) with the largest sum of (x - floor); NAN counts as the floor. False: none is
  * above it.
  */
-bool ni_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, uint32_t *to);
+bool ni_find_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, uint32_t *to);
 
 #endif

@@ -23,7 +23,7 @@ struct ni_launches {
 
 /* What a rank's idle time was compared with. */
 struct ni_launches_of {
-  float usual;     /* us of a step */
+  float baseline;  /* us of a step */
   uint32_t others; /* ranks; */
   bool has_like;   /* they do the same work */
 };
@@ -45,6 +45,7 @@ bool ni_launches_pace(const struct ni_launches *x, uint32_t rank);
  * How much more own time (idle: more idle time) a rank has in a step, in us, than those of its like whose CPU
  * is not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter.
  */
-float ni_launches_beyond(const struct ni_launches *x, uint32_t rank, bool idle, struct ni_launches_of *of);
+float ni_launches_find_excess(const struct ni_launches *x, uint32_t rank, bool idle,
+                              struct ni_launches_of *of);
 
 #endif

@@ -29,7 +29,7 @@ enum {
   NI_STAMPS_TIMES = 4  /* times in a place of the step that have a mean */
 };
 
-int ni_stamps_calm(struct ni_graph *g);
+int ni_stamps_denoise(struct ni_graph *g);
 /* Stamps of half of the ranks that are judged overlap by enough for that to matter. scratch: room for all. */
 bool ni_stamps_are_off(const struct ni_blame *b, float *scratch);
 

@@ -6,7 +6,7 @@
  * quartile of its like has. Where all ranks that some communicators join have more to do, they are a part of
  * the job with a share of the batch of its own: a replica.
  *
- * Pure, but for memory. Threads: the main one, after likeness (alike.h). Failure: -ENOMEM.
+ * Pure, but for memory. Threads: the main one, after likeness (peer_groups.h). Failure: -ENOMEM.
  */
 #ifndef NI_BLAME_UNEVEN_H
 #define NI_BLAME_UNEVEN_H
@@ -28,6 +28,6 @@ int ni_uneven_find(const struct ni_blame *b, float *more);
  * part: by rank of those marked in `uneven`: the least rank of its replica. Others: NI_BLAME_NONE. Cannot
  * fail.
  */
-void ni_uneven_parts(const struct ni_blame *b, const bool *uneven, uint32_t *part);
+void ni_uneven_find_replicas(const struct ni_blame *b, const bool *uneven, uint32_t *part);
 
 #endif

@@ -34,6 +34,6 @@
 #define NI_INCIDENTS_AS_LONG 0.01 /* of its length: what others waited for is no chance then */
 #define NI_INCIDENTS_PART 0.5     /* of what was lost: a shorter pause did not begin it */
 
-int ni_incidents(const struct ni_blame *b, struct ni_summary *s);
+int ni_group_incidents(const struct ni_blame *b, struct ni_summary *s);
 
 #endif

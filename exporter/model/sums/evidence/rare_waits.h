@@ -27,6 +27,6 @@ struct ni_pausing {
   double us;              /* that the others waited in these */
 };
 
-int ni_rare_waits(const struct ni_summary *s, struct ni_pausing *out);
+int ni_find_rare_waits(const struct ni_summary *s, struct ni_pausing *out);
 
 #endif

@@ -15,7 +15,7 @@
  *   on.
  * What remains is late by itself. Three quarters of a host's ranks, of which none stands out, are the host.
  *
- * Threads: ni_seats_build() and ni_seats_late() the main one. Ownership: the summary's seats,
+ * Threads: ni_seats_build() and ni_seats_find_late() the main one. Ownership: the summary's seats,
  * ni_lates_free(). Failure: -ENOMEM.
  */
 #ifndef NI_SUMMARY_SEATS_H
@@ -45,7 +45,7 @@ struct ni_lates {
 };
 
 /* slow_us: by communicator, what its transfers took longer than usual in all. */
-int ni_seats_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out);
+int ni_seats_find_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out);
 void ni_lates_free(struct ni_lates *l);
 
 #endif

@@ -19,6 +19,6 @@
 
 /* Adds a finding for each late rank or host that no other finding names; to that of one that has a name,
  * evidence. 0 or -ENOMEM. */
-int ni_waits_findings(const struct ni_run *r, struct ni_summary *s);
+int ni_add_wait_findings(const struct ni_run *r, struct ni_summary *s);
 
 #endif

@@ -9,10 +9,10 @@
  * the ranks of other hosts (of one's own where there is one host).
  *
  * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as
- * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness (own.c);
+ * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness (late_ranks.c);
  * what comes once is an episode of it.
  *
- * What they cost is read off the steps themselves (ni_costs_by_clock() of causes.h): blocks that the replay
+ * What they cost is read off the steps themselves (ni_count_clock_costs() of causes.h): blocks that the replay
  * saw may hold none of a few pauses.
  *
  * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
@@ -44,7 +44,7 @@ struct ni_period {
 };
 
 /* at: moments of a rank by step. in: set for those that belong to the period. */
-struct ni_period ni_period_of(const struct ni_spell_moment *at, uint32_t n, bool *in);
+struct ni_period ni_find_period(const struct ni_spell_moment *at, uint32_t n, bool *in);
 
 struct ni_bursts {
   uint32_t n, bins; /* bursts; bins in them. n 0: there are none */
@@ -60,12 +60,12 @@ enum ni_burst_shape { NI_BURSTS_IN_A_ROW, NI_BURSTS_OF_ONE, NI_BURST_SHAPES };
  * x: own time of each bin beyond that of the like, as a part of what is usual; NAN: nothing. hit: `bins` of
  * them, set for bins of bursts.
  */
-struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, enum ni_burst_shape shape,
-                              bool *hit);
+struct ni_bursts ni_find_bursts(const float *x, uint32_t bins, float noise, enum ni_burst_shape shape,
+                                bool *hit);
 
 /* Pauses of all ranks; periodic work first. */
-int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out);
+int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out);
 /* Is it told as a note? */
-bool ni_spells_note(const struct ni_cause *c);
+bool ni_spells_is_note(const struct ni_cause *c);
 
 #endif

@@ -9,8 +9,8 @@
  *
  * Threads: the main one, after all passes. Failure: -ENOMEM.
  */
-#ifndef NI_BLAME_ALIKE_H
-#define NI_BLAME_ALIKE_H
+#ifndef NI_BLAME_PEER_GROUPS_H
+#define NI_BLAME_PEER_GROUPS_H
 
 #include "exporter/model/sums/ranks/blame.h"
 
@@ -18,7 +18,7 @@
  * Steps of all ranks get the numbers of the job, and bins one width; classes of ranks; links with their
  * classes and transfers.
  */
-int ni_blame_alike(struct ni_blame *b);
+int ni_group_peers(struct ni_blame *b);
 
 /* A rank's bin of the job's bin k; NULL: nothing happened. */
 const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank, uint32_t k);
@@ -28,6 +28,6 @@ void ni_blame_free_links(struct ni_blame *b);
 /* What a rank's tables hold. */
 void ni_blame_free_rank(struct ni_blame_rank *o);
 /* They are filled once more, now that it is known how many steps there are. */
-void ni_blame_look_again(struct ni_blame_rank *o, uint64_t ops);
+void ni_blame_reset_rank(struct ni_blame_rank *o, uint64_t ops);
 
 #endif

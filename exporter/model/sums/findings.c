@@ -122,8 +122,10 @@ static bool has_come_late(const struct ni_process *p) {
   return p->compared >= NI_FIND_COMPARED_MIN && (double)p->late >= NI_FIND_LATE_SHARE * (double)p->compared;
 }
 
-enum { LATE_ONE_IN = 4 }; /* of so many ranks one comes late: who of them is to blame is not told */
-#define HIDDEN_PART 0.5 /* of what others waited beside computing, which lies between nothing and all of it */
+/* Where one rank in so many comes late, durations do not tell who of them is to blame. */
+enum { LATE_ONE_IN = 4 };
+/* What others waited for while they computed costs between nothing and all of it: half is taken. */
+#define HIDDEN_PART 0.5
 
 /* times the loss by any other rank: it stands out among many that come late */
 #define STANDS_OUT 2.0
@@ -328,9 +330,8 @@ const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
  */
 
 /*
- * Gradients and parameters of all ranks are sent beside computing. What others waited there lies between
- * nothing and all of it on the way of a step, as the same lateness is waited for in one operation after the
- * other.
+ * Transfers of all ranks' gradients and parameters overlap the computing, and the same lateness is waited for
+ * in one operation after the other. So between nothing and all of that waiting makes a step longer.
  */
 static bool is_cost_halved(const struct ni_summary *s, const struct ni_late *l) {
   return l->at_most && !l->host && s->comm[l->comm].one_host < 0;
@@ -390,9 +391,8 @@ static int name_late_seats(const struct ni_summary *s, const double *slow_us, st
   return e;
 }
 
-struct
-    comm_work { /* of one communicator, as far as transfer_ns goes: records without a kernel's time are in none
-               */
+/* What one communicator did. Records without a kernel's time are in none of it, as in transfer_ns. */
+struct comm_work {
   uint32_t comm;
   int type, n_ranks;
   double operations, bytes, transfer_ns;
@@ -471,7 +471,7 @@ static bool is_same_kind(const struct ni_comm_row *a, const struct ni_comm_row *
 }
 
 struct comm_transfers { /* of a communicator */
-  double us, usual_us;  /* what its transfers took, and those of its like would have */
+  double us, usual_us;  /* what its transfers took, and those of its peers would have */
   size_t n_peers;
 };
 

@@ -13,7 +13,7 @@
   1.25f /* times as long as a rank is elsewhere, or as short: it waits for something else there */
 enum { ODD_MOST = 4 }; /* of so many members one may be odd: where more are, the place is not compared */
 #define LEAD_LEAST_US 20.0f
-#define LEAD_RISES 0.15f /* the first of them beside their mean: it runs ahead all the time; */
+#define LEAD_RISES 0.15f /* the first of them by their mean: it runs ahead all the time; */
 #define LEAD_FLAT 0.45f  /* not at all */
 /* of a late rank's gap: others that take less wait for the operation before it */
 #define LEAD_HELD 0.02f
@@ -63,9 +63,10 @@ static uint64_t find_majority_wait(const struct member_place *at, size_t n) {
 }
 
 /*
- * Adds what the members take longer in one place. Where many are far longer or shorter there than they are
- * elsewhere they wait for different things, and cannot be compared; nor can one that is so and waits for
- * something else than most.
+ * Adds what the members take longer in one place. A member is odd if it takes far longer or shorter there
+ * than it does elsewhere: it may wait for something else. Where many are odd the place is not compared at
+ * all. Else an odd member is left out if it does wait for something else than most. Returns the place's
+ * baseline.
  */
 static float add_place_excess(struct member_place *at, size_t n, float little, const float *middle,
                               float *over) {
@@ -74,8 +75,8 @@ static float add_place_excess(struct member_place *at, size_t n, float little, c
   size_t odd = 0;
   for (int pass = 0; pass < 2; pass++)
     for (size_t i = 0; i < n; i++) {
-      float beside = (at[i].usual_us + little) / (baseline + little) / middle[at[i].rank];
-      bool is_odd = !(beside <= ODD_PLACE && beside * ODD_PLACE >= 1);
+      const float times = (at[i].usual_us + little) / (baseline + little) / middle[at[i].rank];
+      const bool is_odd = !(times <= ODD_PLACE && times * ODD_PLACE >= 1);
       if (pass == 0 && (odd += is_odd) * ODD_MOST > n)
         return 0;
       if (pass == 1)
@@ -103,7 +104,7 @@ struct lead_track {
   double anew, anew_own;  /* of those in which others begin to get ahead */
   double apart;           /* places in which it does not take longer */
   double held;            /* what it took longer where others are held up */
-  double hidden;          /* operations that it computed beside, in us */
+  double hidden;          /* operations that it overlapped with computing, in us */
 };
 
 static bool are_others_held_up(const struct member_place *at) {
@@ -137,9 +138,9 @@ static void follow_place(struct lead_track *x, const struct member_place *at, fl
 }
 
 /*
- * Others get ahead of a rank and stay so: its gaps are longer by a multiple of the rate at which it takes
- * longer where they begin to. Where each operation waits for all and nothing is computed beside it gaps
- * are longer by one rate alike. sum, own: of all gaps.
+ * Others get ahead of a rank and stay ahead. Then its gaps are longer by several times the rate that it takes
+ * longer at where they begin to get ahead. Where each operation waits for all, and nothing overlaps it, all
+ * gaps are longer by the same rate. sum, own: of all gaps.
  */
 static bool is_lead_carried(const struct lead_track *x, double sum, double own, double all) {
   if (x->anew <= 0 || x->elapsed < LEAD_ALL * all)
@@ -148,10 +149,10 @@ static bool is_lead_carried(const struct lead_track *x, double sum, double own, 
 }
 
 /*
- * Others are held up in much of what a rank takes longer, or stay ahead: they run ahead of it. Then its
- * gaps add up to more than it is late by: it takes longer at the rate of the places that tell it, in all
- * that it computes but where it takes no longer. rate is beside all that it computes, so few places alone
- * name nobody. rate 0: that is not so, or no place tells it. op_us: of an operation, at, n, sum:
+ * Others run ahead of a rank if they are held up in much of what it takes longer, or stay ahead. Then its
+ * gaps add up to more than it is late by. It is late by the rate of those places that tell it, in all that it
+ * computes except where it takes no longer. The rate is of all that it computes, so a few places alone name
+ * nobody. rate 0: nobody runs ahead, or no place tells it. op_us: of one operation; at, n, sum: as in
  * find_lead().
  */
 static struct ni_lead estimate_late_rate(const struct member_place *at, size_t n, float op_us, double sum) {
@@ -159,7 +160,7 @@ static struct ni_lead estimate_late_rate(const struct member_place *at, size_t n
   double own = 0;
   for (size_t i = 0; i < n; i++)
     own += at[i].mean_us;
-  /* a launch or two are no computing: who is ahead stays so there, though no gap is longer */
+  /* A gap of a launch or two is no computing. Who is ahead stays ahead there, though no gap is longer. */
   const float least = fmaxf(LEAD_LEAST_US, LEAD_HELD * (float)(own / (double)n));
   for (int pass = 0; pass < 2; pass++) { /* once to know where they are when the step begins */
     x = (struct lead_track){.us = x.us, .exact = x.exact};
@@ -176,9 +177,10 @@ static struct ni_lead estimate_late_rate(const struct member_place *at, size_t n
 }
 
 /*
- * Where one communicator is all a rank has and it computes while operations run, others get ahead of a late
- * one from place to place until they wait for an operation; each gap is longer by all of that. Then it is
- * late by the longest of these, not by their sum. at: of a rank, in order; step_us: its step.
+ * How far others get ahead of a rank that has one communicator only, and computes while operations run. They
+ * get ahead of a late one from place to place, until they wait for an operation, and each of its gaps is
+ * longer by all of that. Then it is late by the longest of these gaps, not by their sum. at: its places, in
+ * order; step_us: of its step.
  */
 static struct ni_lead find_lead(const struct member_place *at, size_t n, float step_us) {
   float most = 0, first = 0;
@@ -284,7 +286,7 @@ enum { STAGE_LEFT_MIN = 6 }; /* places of those that are left without these */
 struct stage {
   float us[STAGE_PLACES]; /* the longest places of one rank in the middle of it, longest first; */
   uint32_t n;             /* 0: too few */
-  float off;              /* how far that rank is from its like */
+  float off;              /* how far that rank is from its peers */
   bool whole;             /* all its layers lie in each of its places: without tensor parallelism */
   bool at_end;            /* the first or the last one */
   bool taken;

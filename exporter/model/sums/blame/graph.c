@@ -122,7 +122,7 @@ static void set_ready_join(struct ni_graph *g, const struct ni_blame_rank *o, co
   last->ready_gap = of_computing ? fminf(us, first->gap_us - first->pause_us) : 0;
 }
 
-/* Of each step and slot beside the computing. */
+/* Of each step, and of each slot that overlaps the computing. */
 static void find_ready_joins(struct ni_graph *g, const struct ni_blame_rank *o,
                              const struct ni_graph_part *s) {
   for (size_t i = s->from, to; i < s->to; i = to) {

@@ -88,7 +88,7 @@ struct ni_graph {
   struct ni_graph_join *join;
   struct ni_graph_op *op;     /* joins */
   struct ni_graph_part *part; /* by rank */
-  double *begin_us;           /* of the block, on a host (find_begins()) */
+  double *begin_us;           /* of the block, on a host (find_host_begins()) */
   uint32_t *stack, n_nodes, n_joins, n_stack;
   /* the block's ranks state orders that contradict each other: its times mean nothing */
   bool torn;

@@ -139,7 +139,7 @@ static int allocate_beyond(struct ni_blame *b) {
   return 0;
 }
 
-/* The ranks that are judged, beside each other. What an earlier run left in the tables of all ranks goes. */
+/* Compares the ranks that are judged. What an earlier run left in the tables of all ranks goes. */
 static int judge_ranks(struct ni_blame *b, struct ni_summary *s) {
   struct ni_causes causes = {0};
   struct ni_replay replay;
@@ -226,7 +226,7 @@ static int match_step_counts(struct ni_blame *b) {
   return e;
 }
 
-/* All that is to be done where another rank judges. */
+/* Where another process of the team judges, this one makes its tables, and learns the judgement. */
 static int pass_for_others(struct ni_blame *b, struct ni_summary *s) {
   int e = pass_all_ranks(b);
   if (e == 0)
@@ -236,7 +236,7 @@ static int pass_for_others(struct ni_blame *b, struct ni_summary *s) {
 }
 
 /*
- * Own time of a step beyond that of its like, times its steps: whether a rank that came late to operations
+ * Own time of a step beyond that of its peers, times its steps: whether a rank that came late to operations
  * was late by itself.
  */
 static int fill_own_time(const struct ni_blame *b, struct ni_summary *s) {
@@ -387,7 +387,7 @@ int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b) {
   return e == 0 ? ni_roles(b) : e;
 }
 
-/* Of filters by time or rank the rest is whole; of these it is not. */
+/* Filters by time or by rank leave all operations of what is left; these do not. */
 static bool only_some_operations(const struct ni_filters *f) {
   const bool by_name = f->coll.n || f->comm.n || f->tag.n;
   return by_name || f->sn.n || f->size.n;

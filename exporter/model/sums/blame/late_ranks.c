@@ -1,5 +1,6 @@
 /*
- * Own time: ranks beside their like, then hosts most of whose ranks stand out, then stages beside each other.
+ * Own time: ranks are compared with their peers, hosts are named where most of their ranks stand out, and
+ * stages are compared with each other.
  */
 #include <errno.h>
 #include <math.h>
@@ -24,11 +25,18 @@ enum {
   OTHERS = 256,  /* members that a rank's interval is compared with */
   SPREAD_MIN = 8 /* of fewer nobody knows how far they lie apart */
 };
-/* of the members, beside their own means: what a bin has in common. Half of them can be in a burst, not all */
+/*
+ * What all members have in common in a bin is this quantile of what each has beyond its own median. It is
+ * below the median, because up to half of the members can be in a burst.
+ */
 #define COMMON_OF_BIN 0.4
-#define LAUNCH_MOST \
-  0.98f /* of what is idle before late launches: a slow CPU takes no more, and some is left */
-#define BYTES_EXPLAIN 0.5f /* of what a rank is late: more bytes that are so much more are why */
+/*
+ * A slow CPU makes a step longer by this part of the idle time before late launches at most: some is always
+ * left.
+ */
+#define LAUNCH_MOST 0.98f
+/* Bytes explain why a rank is late where they are more by this part of what it is late by. */
+#define BYTES_EXPLAIN 0.5f
 
 struct rank_lateness { /* what one rank shows */
   bool late, launch;
@@ -48,13 +56,13 @@ struct lateness {
   struct ni_launches launches;
   struct ni_compared c;       /* the class at hand */
   struct rank_lateness *late; /* by rank */
-  /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
+  /* [member][bin]: own time beyond that of its peers, as a part of `of_us`; NAN: nothing */
   float *x;
   float *scratch, *means;
   const bool *crowded; /* bins in which the network was slow */
 };
 
-/* Places of a bin that are usual for the rank. */
+/* How many places a bin of this rank has: the median. */
 static float find_baseline_places(struct lateness *w, uint32_t rank) {
   size_t n = 0;
   for (uint32_t k = 0; k < w->b->bins; k++) {
@@ -66,12 +74,13 @@ static float find_baseline_places(struct lateness *w, uint32_t rank) {
 }
 
 /*
- * Own time of the members beyond that of their like, of each bin. A bin that has far more in it than others,
- * such as an evaluation, is another one's like, and says nothing. What is usual is the lower quartile of the
- * members' means over the run, since up to half of them can be slow; from bin to bin all of them move by what
- * they have in common, beside the middle one of their own bins: where half of them are longer in bursts these
- * raise their means, and bins between bursts would look short. (A lower quartile of each bin alone would take
- * noise for speed.)
+ * Fills w->x: own time of each member and bin beyond that of its peers. A bin that has far more places than
+ * the others, such as an evaluation, is not compared.
+ *
+ * The baseline is the lower quartile of the members' means over the run, because up to half of them can be
+ * slow. What all members have in common in one bin is taken away as well: it is told by how far each of them
+ * is from its own median. (Not from its mean: bursts raise that, and bins between bursts would look short.
+ * Nor is it a lower quartile of the bin: that would take noise for speed.)
  */
 static void compute_excess(struct lateness *w, float *mean) {
   const struct ni_blame *b = w->b;
@@ -106,7 +115,7 @@ static void compute_excess(struct lateness *w, float *mean) {
   }
 }
 
-/* For the picture of who was late when (evidence/lateness_map.h): the numbers that findings come from. */
+/* For the heat map (evidence/lateness_map.h): it shows the numbers that findings come from. */
 static void store_beyond(const struct lateness *w) {
   const struct ni_blame *b = w->b;
   for (uint32_t i = 0; i < w->c.n; i++)
@@ -114,7 +123,7 @@ static void store_beyond(const struct lateness *w) {
       b->beyond_us[(size_t)w->c.member[i] * b->bins + k] = w->x[(size_t)i * b->bins + k] * w->c.of_us;
 }
 
-/* Noise of one rank from bin to bin, of the rank in the middle. */
+/* The noise of a rank from bin to bin: the median over the members. each: room for all of them. */
 static float measure_rank_noise(struct lateness *w, float *each) {
   const struct ni_blame *b = w->b;
   size_t n = 0;
@@ -146,9 +155,9 @@ static bool find_late_interval(const float *x, uint32_t bins, uint32_t *from, ui
 }
 
 /*
- * What is usual for the members in these bins, and how far they lie apart: their means have a tail that
- * medians do not show, and chance chose these bins. They lie apart as those do that are not slow: 10 and 40 %
- * of them are below two numbers 1.03 standard deviations from each other.
+ * The baseline of the other members in these bins; *apart: one standard deviation of them, by those that are
+ * not slow (NI_CAUSE_SPREAD). It is asked for once more, in these bins alone, because chance chose them, and
+ * because means have a tail that medians do not show.
  */
 static float find_peer_baseline(struct lateness *w, uint32_t but, uint32_t from, uint32_t to, float *apart) {
   const uint32_t every = w->c.n / OTHERS + 1;
@@ -177,8 +186,8 @@ static float find_peer_baseline(struct lateness *w, uint32_t but, uint32_t from,
 }
 
 /*
- * A rank that stops for as long as half a step moves what the others do in that step and the next, and so
- * does a network that is slow: these bins say nothing of bursts.
+ * Sets x to NAN for bins that say nothing about bursts. A rank that stops for half a step moves what the
+ * others do in that step and in the next one. A slow network does so, too.
  */
 static void mask_moved_bins(const struct lateness *w, float *x) {
   const struct ni_blame *b = w->b;
@@ -196,7 +205,7 @@ static void mask_moved_bins(const struct lateness *w, float *x) {
     }
 }
 
-/* What half of the members on other hosts have; of one host alone, half of all. areas: of the members. */
+/* The median area of the members on other hosts; where there is one host, of all members. */
 static float find_baseline_area(struct lateness *w, uint32_t member, const float *areas) {
   const uint32_t host = ni_blame_host(w->b, w->c.member[member]);
   size_t n = 0;
@@ -209,8 +218,8 @@ static float find_baseline_area(struct lateness *w, uint32_t member, const float
 }
 
 /*
- * Bursts of this shape, of members that have none so far, or less of them: where many single bins are longer
- * some are neighbours by chance. seen: room for the bins of one.
+ * Finds bursts of this shape. They replace those that a member has already where they hold clearly more: of
+ * many single bins some are neighbours by chance. seen: room for the bins of one member.
  */
 static void find_bursts(struct lateness *w, float noise, enum ni_burst_shape shape, const float *masked,
                         float *seen) {
@@ -243,8 +252,8 @@ static void find_bursts(struct lateness *w, float noise, enum ni_burst_shape sha
 }
 
 /*
- * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its
- * like: what is several times as much as most of these have is none. A host's ranks can have them together.
+ * Own time that is longer in bursts. Where bins are long by chance, those of the peers are as well. So a rank
+ * keeps its bursts only if they are several times what its peers on other hosts have.
  */
 static void judge_bursts(struct lateness *w, float noise) {
   const struct ni_blame *b = w->b;
@@ -305,9 +314,9 @@ static void judge_rank(struct lateness *w, uint32_t i, float noise) {
                               .of_gaps = mean * w->c.of_us / w->c.level_us,
                               .n_peers = w->c.n,
                               .lead = w->c.lead[w->c.member[i]]};
-  /* Places are means over the run: an interval adds less to all of them, by one factor. */
+  /* Places are means over the run. An interval of the run adds less to each of them, by one factor. */
   const float of_run = (float)(l->to - l->from) / (float)b->bins;
-  if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* what its gaps add up to says nothing */
+  if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* the sum of its gaps says nothing then */
     l->excess_us *= l->lead.of_sum;
     l->share = l->lead.rate / of_run;
     l->lead = (struct ni_lead){.part = 1};
@@ -317,9 +326,9 @@ static void judge_rank(struct lateness *w, uint32_t i, float noise) {
 
 /*
  * A CPU that launches too slowly: the GPU is idle before kernels that begin as soon as they are launched, far
- * more than elsewhere in the job, and its own time is longer in all than that of its like. Own time in single
- * places says little then: what is waited for changes from step to step. Where that made the own time look
- * shorter, idle time is longer.
+ * more than elsewhere in the job, and its own time is longer in all than that of its peers. Own time in
+ * single places says little then: what is waited for changes from step to step. Where that made the own time
+ * look shorter, idle time is longer.
  */
 static void judge_launches(struct lateness *w) {
   const struct ni_blame *b = w->b;
@@ -383,8 +392,8 @@ static int judge_members(struct lateness *w, uint32_t cls, const uint32_t *team)
 }
 
 /*
- * Where what a rank waits for may not be in the logs, all ranks that take part in the same operations wait
- * alike between these: only they are compared with each other.
+ * What a rank waits for may not be in the logs. Ranks of one team wait for the same between its operations,
+ * so only they are compared with each other.
  */
 static int judge_teams(struct lateness *w) {
   const struct ni_blame *b = w->b;
@@ -420,10 +429,7 @@ static bool are_late_at_once(const struct lateness *w, const struct rank_latenes
   return false;
 }
 
-/*
- * Ranks of two teams that take longer at the same time: one can have waited for the other, and which of them
- * nobody knows.
- */
+/* Of ranks of two teams that are late at the same time nobody is named: one may have waited for the other. */
 static int clear_who_may_wait(struct lateness *w) {
   const struct ni_blame *b = w->b;
   bool *may = calloc(b->n_ranks + 1, sizeof *may);
@@ -512,8 +518,9 @@ static struct host_lateness sum_up_host(const struct lateness *w, uint32_t h,
 }
 
 /*
- * Half as often elsewhere is chance; one rank that stands out is that rank (but for launches: these are the
- * host's). It does by how much longer it takes: of some stages more own time is seen than of others.
+ * Most ranks of the host are late, at least twice as often as ranks elsewhere, and none of them stands out:
+ * else it is that rank. Launches are an exception, because the CPU is the host's. Ranks are compared by
+ * `share`, since of some stages more own time is seen than of others.
  */
 static bool is_slow_host(const struct host_lateness *x) {
   if (x->n < 2 || (float)x->n < NI_CAUSE_OF_HOST * (float)x->there ||
@@ -522,7 +529,7 @@ static bool is_slow_host(const struct host_lateness *x) {
   return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->share;
 }
 
-/* Bins of bursts that half of them have: how many there are, how long, and in how much of the run. */
+/* Fills `at` with the bins that are in a burst of half of the ranks, and what the cause says of these. */
 static int set_burst_bins(struct ni_cause *c, const struct lateness *w) {
   const uint32_t bins = w->b->bins;
   uint32_t hit = 0;
@@ -648,7 +655,7 @@ static int name_late_ranks(struct lateness *w, struct ni_causes *out) {
   return e;
 }
 
-/* More bytes, least or more, explain half of what it is late, or more. */
+/* It has at least `least` more bytes, and they explain why it is late (BYTES_EXPLAIN). */
 static bool is_explained_by_bytes(const struct rank_lateness *l, float more, float least) {
   return l->late && !l->launch && more >= fmaxf(least, BYTES_EXPLAIN * l->share);
 }

@@ -80,7 +80,7 @@ bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank) {
   const float middle = ni_blame_quantile(x->scratch, n, 0.5);
   const float low = x->scratch[(size_t)(APART_LOW * (double)(n - 1) + 0.5)],
               high = x->scratch[(size_t)(APART_HIGH * (double)(n - 1) + 0.5)];
-  /* the like of a slow host lie as far below it: how far those above the middle lie apart says it then */
+  /* the peers of a slow host lie as far below it: how far those above the middle lie apart says it then */
   const float apart = b->stages ? 2 * (high - middle) : high - low;
   return x->us[rank] - middle >= NI_CAUSE_LAUNCH_APART * apart / APART_DEVIATIONS;
 }

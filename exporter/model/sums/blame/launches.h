@@ -16,7 +16,7 @@ struct ni_launches {
   const struct ni_blame *b;
   /* by rank: more of its idle time lies before what is launched late than elsewhere */
   bool *late;
-  /* of a step, idle before that; in a pipeline beyond that of its like elsewhere */
+  /* of a step, idle before that; in a pipeline beyond that of its peers elsewhere */
   float *us;
   float *scratch;
 };
@@ -42,8 +42,8 @@ bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank);
  */
 bool ni_launches_pace(const struct ni_launches *x, uint32_t rank);
 /*
- * How much more own time (idle: more idle time) a rank has in a step, in us, than those of its like whose CPU
- * is not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter.
+ * How much more own time (idle: more idle time) a rank has in a step, in us, than those of its peers whose
+ * CPU is not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter.
  */
 float ni_launches_find_excess(const struct ni_launches *x, uint32_t rank, bool idle,
                               struct ni_launches_of *of);

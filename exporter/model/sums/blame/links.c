@@ -1,7 +1,7 @@
 /*
- * Transfers: the fabric as a whole in some bins; then links slower than their like, put down to what all of
- * them cross and nothing that is as fast as usual does: a host's NVLink, a host's NICs, the NIC of one rank,
- * the way between two hosts or two ranks, else the communicator itself.
+ * Transfers. First the fabric as a whole, in some bins. Then links that are slower than their peers: what all
+ * slow links cross, and hardly any fast one, is named. That is a host's NVLink, a host's NICs, the NIC of one
+ * rank, or the way between two hosts or two ranks; else the communicator itself.
  */
 #include <errno.h>
 #include <math.h>
@@ -16,12 +16,15 @@ enum link_state { UNKNOWN, FINE, SLOW, EXPLAINED };
 
 enum {
   SUSPECTS_MAX = 32, /* ranks of a link that are looked at one by one; each look goes through all links */
-  /* of ten links that cross what is blamed: so many are slow, since one or two can be so little slower that */
-  SLOW_OF_TEN = 8,   /* it is not seen */
-  LOCAL_OF_FOUR = 3, /* of four links within a host: then it is the host's NVLink */
-  NIC_LINKS_MIN = 2, /* slow links that a NIC is blamed for: one alone is its communicator, or its pair */
-  WAY_LINKS_MIN = 3, /* and the way between two hosts: two can be one pair of ranks */
-  DROP_PART = 4      /* a bin belongs to a drop from this part of how slow drops get on */
+  /*
+   * Of ten links that cross a suspect so many have to be slow. One or two may be slow by too little to be
+   * seen.
+   */
+  SLOW_OF_TEN = 8,
+  LOCAL_OF_FOUR = 3, /* so many of four links within a host have to be slow for its NVLink to be named */
+  NIC_LINKS_MIN = 2, /* so many slow links cross a slow NIC: one alone may be a slow pair */
+  WAY_LINKS_MIN = 3, /* so many cross a slow way between two hosts: two may be a slow pair of ranks */
+  DROP_PART = 4      /* a bin belongs to a drop if it is a quarter as slow as drops are in the mean */
 };
 
 struct judged_link {
@@ -38,6 +41,7 @@ struct link_judge {
   double step_us;
 };
 
+/* Its transfers are so much of a step that it is worth to be judged. */
 static bool is_long_enough(const struct link_judge *w, const struct ni_blame_link *l) {
   return !isnan(l->mean_us) && l->n_ranks > 1 &&
       l->mean_us * l->per_step >= NI_CAUSE_LINK_OF_STEP * w->step_us;
@@ -56,8 +60,8 @@ static double find_step_us(const struct ni_blame *b) {
 }
 
 /*
- * Not all of its ranks have logs: who is missing may be the last to come, and then what looks like a transfer
- * is waiting.
+ * All of its ranks have logs. Where one is missing it may be the last to come, and what looks like a transfer
+ * is waiting for it.
  */
 static bool has_all_ranks(const struct link_judge *w, const struct ni_blame_link *l) {
   const uint32_t all = l->from < 0 ? (uint32_t)w->b->s->comm[l->comm].n_ranks : 2;
@@ -74,14 +78,14 @@ static float measure_noise(const float *x, uint32_t bins, float *scratch) {
 }
 
 /*
- * From here on a bin is a drop: far off, and chance does not do it, where transfers differ much from bin to
- * bin (experts' messages).
+ * A bin that is slower than this is a drop. Where transfers differ much from bin to bin (experts), it is
+ * higher.
  */
 static float get_drop_threshold(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CAUSE_SIGMA * noise); }
 
 /*
- * How slow most links across hosts are in each bin beside their own quiet time, *several: there are so many
- * of them; NAN: nobody can say.
+ * How slow most links across hosts are in each bin, compared with their own quiet time; NAN: not known.
+ * several: by bin: there are enough of them.
  */
 static void compare_fabric(const struct link_judge *w, uint32_t judged, float *ratio, bool *several,
                            float *x) {
@@ -128,9 +132,9 @@ static int find_congestion(struct link_judge *w) {
   const float noise = measure_noise(ratio, b->bins, x), drop = 1 + get_drop_threshold(noise);
   const float floor = fmaxf(NI_CAUSE_CROWDED, 1 + NI_CAUSE_CROWDED_APART * noise);
   for (uint32_t k = 1; k + 1 < b->bins; k++) {
-    const bool beside = ratio[k - 1] > floor || ratio[k + 1] > floor;
+    const bool is_in_row = ratio[k - 1] > floor || ratio[k + 1] > floor;
     const bool is_far = several[k] && ratio[k] >= drop;
-    if (!(ratio[k] > floor && (beside || is_far)))
+    if (!(ratio[k] > floor && (is_in_row || is_far)))
       continue;
     w->out->crowded[k] = true;
     sum += ratio[k];
@@ -315,7 +319,7 @@ static struct fit count_fit(const struct link_judge *w, const struct suspect *s)
   return f;
 }
 
-/* By how much longer its operations take than usual in these bins. */
+/* What its operations take longer than usual_us in these bins, in all. */
 static double sum_excess(const struct ni_blame *b, const struct ni_blame_link *l, float usual_us,
                          const bool *at) {
   double us = 0;
@@ -419,7 +423,7 @@ static int find_drops(const struct link_judge *w, struct ni_cause *c) {
   return 0;
 }
 
-/* All ranks of one link take part in another one. */
+/* All ranks of the first link take part in the other one. */
 static bool is_within(const struct ni_blame_link *l, const struct ni_blame_link *other) {
   uint32_t there = 0;
   for (uint32_t i = 0; i < l->n_ranks; i++)
@@ -454,7 +458,7 @@ static int add_unmatched_links(const struct link_judge *w, const struct suspect 
   return e;
 }
 
-/* All that is slow by the suspect, in one cause. */
+/* Makes one cause of all slow links that cross the suspect. */
 static int name_suspect(struct link_judge *w, const struct suspect *s) {
   struct ni_cause *c = ni_cause_add(w->out, s->kind, s->level, s->of);
   double share = 0;
@@ -487,8 +491,8 @@ static int name_suspect(struct link_judge *w, const struct suspect *s) {
 }
 
 /*
- * The better explanation: more that is slow; nothing that is fine. Hosts before ranks before ways between
- * two.
+ * Takes the suspect for the best one so far where it explains more slow links, and hardly any fast link
+ * crosses it. *tie: another suspect of the kind explains as many.
  */
 static void consider_suspect(const struct link_judge *w, const struct suspect *s, uint32_t least,
                              struct suspect *best, struct fit *of_best, bool *tie) {
@@ -569,7 +573,7 @@ static bool explain_by_way(struct link_judge *w, uint32_t link) {
   return others >= 2;
 }
 
-/* Of a slow link that crosses hosts the suspects, the wider ones first. */
+/* Names what makes a link across hosts slow: the wider suspects are asked first. */
 static int explain_link(struct link_judge *w, uint32_t link) {
   const struct ni_blame *b = w->b;
   const struct ni_blame_link *l = &b->link[link];

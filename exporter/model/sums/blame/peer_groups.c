@@ -370,7 +370,7 @@ static bool are_peers(const struct ni_blame *b, const struct ni_blame_link *x,
   return is_as_large(x, y) && is_as_often(x, y);
 }
 
-/* Its mean over the bins, and how far the lower quartile of its like is from it, for as many bytes. */
+/* Its mean over the bins, and how far the lower quartile of its peers is from it, for as many bytes. */
 static int compare_links(struct ni_blame *b) {
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x);
   if (!x)

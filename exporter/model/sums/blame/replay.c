@@ -10,16 +10,14 @@
 #include "graph.h"
 #include "stamps.h"
 
-/* What a cost is in doubt by, in all cases: the model leaves out what operations share. And by how far a baseline
- * may be off, as a share. */
-#define DOUBT_OF_MODEL 0.05
-#define DOUBT_OF_BASELINE 0.01
-#define TRANSFER_LEAST_US 0.1 /* whose logarithm is taken: less is 0 but for the timer */
-#define OTHERS_WAIT 0.1       /* the part of the other ranks that may wait for a shorter time */
+#define DOUBT_OF_MODEL 0.05    /* of any cost: the graph does not know what operations share */
+#define DOUBT_OF_BASELINE 0.01 /* a baseline may be off by so much */
+#define TRANSFER_LEAST_US 0.1  /* of which a logarithm is taken: less is nothing but the timer's resolution */
+#define OTHERS_WAIT 0.1        /* this part of the other ranks may wait for a shorter time */
 
 /*
- * On the longest way through the block as recorded: a join, and the own time before its last node
- * (NI_BLAME_NONE: none).
+ * A part of the longest way through the block as recorded: a join, and the node that came last to it, whose
+ * own time is on the way as well (NI_BLAME_NONE: it is not).
  */
 struct way_part {
   uint32_t join, node, rank;
@@ -35,7 +33,7 @@ struct replay {
   size_t cap_ended;
   uint64_t *causes_of; /* of a link: bit i: cause i */
   bool *launch_late;   /* of a rank: its CPU is slow */
-  bool *with_late;     /* of a link: such a rank takes part */
+  bool *with_late;     /* of a link: a rank whose CPU is slow takes part */
   /* stamps are off: causes are taken away where own time is without that (stamps.h) */
   bool denoises;
   double own, pauses, transfer, recorded, replayed;
@@ -60,7 +58,10 @@ static bool is_at_work(const struct replay *x, uint32_t cause, uint32_t link, ui
 
 /* Transfers as they usually are: each one as long as those of its size on like links. */
 static void quicken_transfers(struct replay *x, uint32_t cause) {
-  /* What is slow for a while is counted by the clock: the replay bounds it there, and is not to be low. */
+  /*
+   * A cause that comes and goes is counted by the clock. The replay only bounds that, and must not be too
+   * low.
+   */
   if (x->causes->item[cause].n_unmatched)
     x->g.quicker = true;
   for (uint32_t i = 0; i < x->g.n_joins; i++) {
@@ -141,8 +142,8 @@ static int prepare_baseline(struct replay *x, uint32_t blocks) {
 }
 
 /*
- * Of uneven work: its ranks have messages as large as their like, and so have communicators that are all
- * theirs.
+ * Uneven work: which links carry less without it. These are its ranks' messages, and communicators that have
+ * no other ranks.
  */
 static bool is_link_of_ranks(const struct ni_cause *c, const struct ni_blame_link *l) {
   uint32_t there = 0;
@@ -177,7 +178,7 @@ static int check_stamps(struct replay *x) {
   return 0;
 }
 
-/* Takes a cause away. */
+/* Takes a cause away from the scenario. */
 static void remove_cause(struct replay *x, uint32_t cause) {
   const struct ni_cause *c = &x->causes->item[cause];
   if (c->links)
@@ -194,8 +195,8 @@ static void remove_cause(struct replay *x, uint32_t cause) {
 }
 
 /*
- * Own time without what stamps are off by, from here on; *took: the block with all causes, as recorded
- * before.
+ * From here on own time is without what stamps are off by. *took: how long the block takes then, with all
+ * causes.
  */
 static int denoise_block(struct replay *x, double *took) {
   if (!x->denoises)
@@ -208,7 +209,7 @@ static int denoise_block(struct replay *x, double *took) {
   return 0;
 }
 
-/* The longest way is as long as before: then so is the block, whatever else is shorter. */
+/* The longest way is as long as before. Then the block is as well, whatever else is shorter. */
 static bool is_way_unchanged(const struct replay *x) {
   if (x->g.denoised)
     return false; /* another way may be the longest */
@@ -251,9 +252,8 @@ static int follow_longest_way(struct replay *x, double end) {
 }
 
 /*
- * What the block saves without all causes, put down to the communicators whose operations came earlier on its
- * longest way: as much as own time before them and their transfers are shorter by. Call between remove_cause() of
- * all causes and run().
+ * By how much a part of the longest way is shorter in the scenario: its transfer, and the own time before it.
+ * Call between remove_cause() and ni_graph_run().
  */
 static double count_saving(const struct replay *x, const struct way_part *w) {
   double us = fmax(0, x->g.op[w->join].transfer - x->g.join[w->join].us);
@@ -282,10 +282,7 @@ static double attribute_savings(struct replay *x, double took, double *lost) {
   return saved;
 }
 
-/*
- * What the block saves without all causes of which clocked[] is `which`. Without any of them it would be as
- * long as it is.
- */
+/* What the block saves without all causes of which clocked[] is `which`; 0 where there are none. */
 static double run_without(struct replay *x, const bool *clocked, bool which, double took, double *lost) {
   uint32_t n = 0;
   reset_scenario(x);
@@ -319,8 +316,8 @@ static double find_run_us(const struct ni_blame *b) {
 }
 
 /*
- * Relative, of twice the standard error: of what is usual, of the blocks that are in the sample, and of the
- * model.
+ * How far a cost may be off, as a share: twice its standard error. That of the baseline, of the choice of
+ * blocks for the sample, and of the model are in it.
  */
 static double estimate_doubt(const struct ni_cause *c, const double *cost, uint32_t blocks, double part,
                              double model) {
@@ -382,8 +379,8 @@ static double sum_rank_waits(const struct ni_blame *b, const struct ni_cause *c,
 }
 
 /*
- * Nine in ten of the other ranks wait for so long or longer; INFINITY: there are none. Where waits are not in
- * the logs those of its team do. us: room for all.
+ * Nine in ten of the other ranks wait for so long or longer; INFINITY: there are none. Where waits may not be
+ * in the logs only ranks of its team are asked. us: room for all ranks.
  */
 static double find_others_wait(const struct ni_blame *b, const struct ni_cause *c, float *us) {
   size_t n = 0;
@@ -407,15 +404,15 @@ static void bound_cost(struct ni_cause *c, double most) {
 }
 
 /*
- * What others waited for may not be in the logs: then it is part of their own time, and in the replay they
- * would be no quicker without the cause. Who takes longer puts off all others, so a rank, or a host's slow
- * transfers, cost what its team gets ahead of itself.
+ * What others waited for may not be in the logs. It is part of their own time then, and they would be no
+ * quicker in the replay without the cause. But who takes longer delays all others. So a rank, or a host's
+ * slow transfers, cost what their team gets ahead without the cause (measure_head_start()).
  */
 static bool is_hidden_from_replay(const struct ni_blame *b, const struct ni_cause *c) {
   return b->waits_unseen && (!c->links || c->link == NI_FIND_SLOW_NVLINK);
 }
 
-/* Call after the run as recorded: when its operations ended. */
+/* Keeps when operations ended. Call it after the run as recorded. */
 static int store_ends(struct replay *x) {
   if (!x->g.b->waits_unseen)
     return 0;
@@ -428,9 +425,9 @@ static int store_ends(struct replay *x) {
 }
 
 /*
- * Call after a run without the cause: by how much a team gets ahead from one of its operations to the next,
- * of the one that does most. Where it meets others, who are no quicker, it waits for them and gets ahead
- * anew.
+ * By how much a team gets ahead from one of its operations to the next, in all; of the team that does so
+ * most. Call it after a run without the cause. Where a team meets others, who are no quicker, it waits for
+ * them, and gets ahead anew.
  */
 static double measure_head_start(const struct replay *x) {
   const struct ni_blame *b = x->g.b;

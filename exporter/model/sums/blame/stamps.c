@@ -38,7 +38,7 @@ static void list_joins(struct stamps *x) {
     }
 }
 
-/* Nodes from..to of of_join are a host's: each end beside the one in the middle. */
+/* Nodes from..to of of_join are a host's: how far each end is from the middle one. */
 static void compare_ends(struct stamps *x, uint32_t from, uint32_t to) {
   for (uint32_t i = from; i < to; i++)
     x->scratch[i - from] = x->g->node[x->of_join[i]].end;

@@ -66,7 +66,7 @@ void ni_crossings_free(struct ni_crossings *l) {
 
 struct congestion_search {
   struct ni_summary *s;
-  float *ratio; /* by crossing: beside its like; NAN: it has too few */
+  float *ratio; /* by crossing: times the median of its peers; NAN: it has too few */
   float *x;     /* scratch, for all crossings */
   float *bin_ratio;
   bool *crowded; /* by bin */
@@ -82,7 +82,7 @@ static uint32_t find_crossing_bin(const struct congestion_search *w, const struc
   return k <= 0 ? 0 : k >= w->bins ? w->bins - 1 : (uint32_t)k;
 }
 
-/* Each beside the median of its like. Returns how many have one. */
+/* Compares each with the median of its peers. Returns how many have one. */
 static size_t compare_with_peers(struct congestion_search *w) {
   const struct ni_crossing *c = w->s->crossing;
   size_t compared = 0;
@@ -120,7 +120,7 @@ static int fill_bin_ratios(struct congestion_search *w) {
   return 0;
 }
 
-/* As own time is judged (blame/links.c): beyond what bins differ by, beside another one, and in several. */
+/* As own time is judged (blame/links.c): beyond what bins differ by, next to another one, and in several. */
 static bool find_crowded_bins(struct congestion_search *w) {
   size_t n = 0;
   uint32_t hit = 0;
@@ -173,7 +173,7 @@ static bool are_most_slow(struct congestion_search *w, double *ratio) {
   return (comms > 1 || all) && (double)slow >= MOST_COMMS * (double)comms;
 }
 
-/* Crowded, or beside it: the moment when it began lies in one of these. */
+/* Crowded, or next to such a bin: congestion began or ended within one of these. */
 static bool is_near_crowded(const struct congestion_search *w, uint32_t k) {
   const bool before = k > 0 && w->crowded[k - 1];
   const bool after = k + 1 < w->bins && w->crowded[k + 1];

@@ -11,8 +11,8 @@
 #include "exporter/model/sums/ranks/quantile.h"
 
 /*
- * Operations that began at once, as a share: so much more than on the others, and so many times as many. Less is
- * how far ranks of a healthy job lie apart.
+ * A CPU is late if this share more of its operations than of the others' began at once, and so many times as
+ * many. Ranks of a healthy job differ by less.
  */
 #define LAUNCH_MORE 0.1f
 #define LAUNCH_TIMES 2

@@ -10,11 +10,13 @@
 /* pauses around one operation that are looked at: bounds the time that odd logs take */
 enum { MANY = 1 << 16 };
 
-/* Parts of a step. Begins of bins tell moments of other hosts, and lie a little off. */
-#define BEHIND_MOST 1.2 /* so long behind a pause it still puts off operations: to the end of the next step */
-#define BEFORE_END 0.3  /* the pause of another host may look as if it ended so long after them */
-#define OF_OTHER_RANK 0.2  /* a pause of another rank counts as so much earlier: one's own is likelier, */
-#define OF_OTHER_HOST 0.4  /* and that of another host by so much */
+/* In steps. Moments of other hosts are told by the begins of bins, so they are a little off. */
+#define BEHIND_MOST 1.2 /* a pause delays operations for so long after it: to the end of the next step */
+#define BEFORE_END \
+  0.3 /* a pause on another host may seem to end so long after the operation that it delayed */
+#define OF_OTHER_RANK \
+  0.2 /* a pause of another rank counts as if it were so much earlier: one's own is likelier */
+#define OF_OTHER_HOST 0.4  /* and one on another host by so much */
 enum { STEPS_AROUND = 4 }; /* steps before an operation in which pauses are looked for */
 
 struct pause {

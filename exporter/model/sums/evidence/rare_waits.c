@@ -33,7 +33,7 @@ static bool is_same_operation(const struct wait *x, const struct wait *y) {
   return x->group == y->group && x->comm == y->comm && x->sn == y->sn;
 }
 
-/* Of each operation the longest one. */
+/* Keeps the longest wait of each operation. */
 static void keep_longest_waits(struct wait_search *w) {
   size_t n = 0;
   for (size_t from = 0, to; from < w->n; from = to) {

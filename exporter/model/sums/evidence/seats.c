@@ -185,7 +185,7 @@ static bool is_often_last(const struct seat_judge *w, const struct ni_seat *x, s
   return (double)x->last >= (by_chance + beyond * (1 - by_chance)) * (double)x->met;
 }
 
-/* The seats of one communicator beside each other. */
+/* Compares the seats of one communicator with each other. */
 static void compare_seats(struct seat_judge *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
   const double apart = w->apart[comm];
@@ -287,7 +287,7 @@ static double get_operation_bytes(const struct ni_comm_row *c) {
 }
 
 /*
- * Its operations are larger than those of its like: its ranks have more to do, as a replica with more of the
+ * Its operations are larger than those of its peers: its ranks have more to do, as a replica with more of the
  * batch.
  */
 static bool has_more_work(const struct seat_judge *w, uint32_t comm) {
@@ -300,7 +300,7 @@ static bool has_more_work(const struct seat_judge *w, uint32_t comm) {
   return get_operation_bytes(&s->comm[comm]) > (1 + SEATS_ALIKE) * w->x[(n - 1) / 2];
 }
 
-/* A seat that is late beside another one of its process. */
+/* Whether another seat of its process explains why a seat is late. */
 static void explain_by_seat(const struct seat_judge *w, uint32_t here, uint32_t there) {
   struct seat_lateness *v = &w->view[here];
   const double least = SEATS_PASSED_ON * v->lost_us;

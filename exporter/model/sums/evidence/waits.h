@@ -8,7 +8,7 @@
  * than the peers in the middle it came; a mean that stands out is a late rank.
  *
  * A rank may be late because it had to wait for a late one in another communicator: its own time
- * (ranks/blame.h) is as that of its like then, and it is not named. Where own time is not judged, of ranks
+ * (ranks/blame.h) is as that of its peers then, and it is not named. Where own time is not judged, of ranks
  * that share a communicator the latest is. Where most ranks of a host are late by themselves and none of them
  * stands out, it is the host: one finding. Main thread. Not for approximate figures.
  */

@@ -15,9 +15,9 @@
  *
  * Phases, all after reading and before the join frees the segments: pass.h fills a struct ni_blame_rank for
  * each process from its own records alone (threads take processes); steps of all ranks get the same numbers
- * (steps.h); peer_groups.h says who does the same work; late_ranks.c and links.c name causes (causes.h); replay.h says
- * what they cost; describe.h puts it in words. All that is judged comes from tables of one rank each, so tables of
- * shards can be put side by side and judged as one.
+ * (steps.h); peer_groups.h says who does the same work; late_ranks.c and links.c name causes (causes.h);
+ * replay.h says what they cost; describe.h puts it in words. All that is judged comes from tables of one rank
+ * each, so tables of shards can be put side by side and judged as one.
  *
  * Bounds: NI_BLAME_CELLS bytes for all bins, NI_BLAME_SLOTS slots and NI_BLAME_KEYS places of a step per
  * rank, NI_BLAME_SAMPLE operations for the replay; what goes beyond is left out of the judgement and counted

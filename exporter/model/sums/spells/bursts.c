@@ -12,7 +12,7 @@
 
 enum {
   SILENT = 3,        /* a pause of another rank silences two bins */
-  EPISODE_OF_TEN = 9 /* of ten bins of bursts so many in one of them: it is an episode */
+  EPISODE_OF_TEN = 9 /* a burst that has so many of ten bins of all bursts is an episode */
 };
 
 /*

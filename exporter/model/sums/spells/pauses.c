@@ -16,11 +16,12 @@
 #define GROUPED 1.5     /* half as many again as others have is still chance: they come in groups */
 #define MANY_MIN 5u
 #define PLACE_NEAR 0.03f /* of the operations of a step */
-/* of other ranks: a few of them may pause as well, and are no measure of what chance does */
+/* What chance does is told by this quantile of the other ranks: a few of them may pause as well. */
 #define OTHERS_BELOW 0.75
-/* of four moments of a period so many are another's too: then both pause for one reason */
+/* Two ranks pause for one reason if each has so many of four moments in common with the other. */
 enum { TOGETHER_OF_FOUR = 3 };
-enum { IN_PLACE_OF_TEN = 9 }; /* moments before one operation of the step: that is its place */
+/* A pause has its place in the step if so many of ten moments come before the same operation. */
+enum { IN_PLACE_OF_TEN = 9 };
 
 enum { LENGTHS = 4, LENGTH_OF_TWO = 2 };
 static const float lengths_us[LENGTHS] = {0, 2e4f, 8e4f, 3.2e5f};
@@ -284,7 +285,7 @@ static void count_longer(const struct ni_blame_rank *o, struct rank_pauses *p, b
                                                    : 0; /* not all are kept, but the longest */
 }
 
-/* Ranks that a rank is beside: of other hosts, as one host can pause as a whole. */
+/* Ranks that a rank is compared with: those of other hosts, as one host can pause as a whole. */
 static bool is_compared_with(const struct pause_judge *w, uint32_t rank, uint32_t other) {
   if (rank == other || !w->b->rank[other].judged)
     return false;

@@ -5,15 +5,15 @@
  * of the step. Pauses of one step are one *moment*. Moments of a rank that are about as long and as far apart
  * in steps are *periodic*: garbage collection, a checkpoint, an evaluation. Ranks with the same period that
  * pause in the same steps do so for one reason and are one cause: nearly all ranks are the job, most ranks of
- * a host are the host, else they are named one by one. What is left is judged by number and by length beside
- * the ranks of other hosts (of one's own where there is one host).
+ * a host are the host, else they are named one by one. What is left is compared with the
+ * pauses of other hosts' ranks, by number and by length (with one's own host where there is one).
  *
  * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as
- * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness (late_ranks.c);
- * what comes once is an episode of it.
+ * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness
+ * (late_ranks.c); what comes once is an episode of it.
  *
- * What they cost is read off the steps themselves (ni_count_clock_costs() of causes.h): blocks that the replay
- * saw may hold none of a few pauses.
+ * What they cost is read off the steps themselves (ni_count_clock_costs() of causes.h): blocks that the
+ * replay saw may hold none of a few pauses.
  *
  * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
  * checkpoint takes seconds), where all ranks do it, or where it comes in the same place of the step each
@@ -57,7 +57,7 @@ struct ni_bursts {
  */
 enum ni_burst_shape { NI_BURSTS_IN_A_ROW, NI_BURSTS_OF_ONE, NI_BURST_SHAPES };
 /*
- * x: own time of each bin beyond that of the like, as a part of what is usual; NAN: nothing. hit: `bins` of
+ * x: own time of each bin beyond that of the peers, as a part of what is usual; NAN: nothing. hit: `bins` of
  * them, set for bins of bursts.
  */
 struct ni_bursts ni_find_bursts(const float *x, uint32_t bins, float noise, enum ni_burst_shape shape,

@@ -550,18 +550,18 @@ static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double tran
       h->lost_us = lost;
     return 0;
   }
-  char name[81], like[80], more[32];
+  char name[81], peers[80], more[32];
   struct ni_finding *f = append_finding(out, NI_FIND_SLOW_COMM, comm);
   if (!f)
     return -ENOMEM;
   f->compared = n_peers;
   f->value = factor;
   f->lost_us = lost;
-  peers_text(n_peers, like);
+  peers_text(n_peers, peers);
   snprintf(f->text, sizeof f->text,
            "%scommunicator %s%s%s (%s, %s ranks) needs %.2f times the transfer time of %s: %s more",
            ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
-           ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor, like, ni_duration_text(lost, more));
+           ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor, peers, ni_duration_text(lost, more));
   return 0;
 }
 
@@ -637,7 +637,7 @@ static int name_hosts_by_durations(const struct ni_summary *s, const struct slow
     const struct slow_host *x = &slow[i];
     const bool told = s->one_in == 1 && !explained[i] && !has_unseen_waits(s, i);
     const bool low = told && h->busbw_relative < NI_FIND_BUSBW * baseline;
-    char host[81], name[81], like[80], more[32];
+    char host[81], name[81], peers[80], more[32];
     if (x->n == 0 && !low)
       continue;
     struct ni_finding *f = append_finding(out, NI_FIND_SLOW_HOST, i);
@@ -656,14 +656,14 @@ static int name_hosts_by_durations(const struct ni_summary *s, const struct slow
     f->compared = x->n_peers;
     f->value = x->factor / x->n;
     f->lost_us = x->lost_us;
-    peers_text(x->n_peers, like);
+    peers_text(x->n_peers, peers);
     const struct ni_comm_row *c = &s->comm[x->first];
     if (x->n == 1)
       snprintf(f->text, sizeof f->text,
                "host %s: its %scommunicator %s%s%s (%s ranks) needs %.2f times the transfer time of "
                "%s: %s more",
                host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "",
-               c->id, NI_COUNT(c->n_ranks), f->value, like, ni_duration_text(f->lost_us, more));
+               c->id, NI_COUNT(c->n_ranks), f->value, peers, ni_duration_text(f->lost_us, more));
     else
       snprintf(f->text, sizeof f->text,
                "host %s: %u of its communicators need %.2f times the transfer time of those that "

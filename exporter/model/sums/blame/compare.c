@@ -9,28 +9,40 @@
 #include "exporter/base/order.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
-#define ODD_PLACE \
-  1.25f /* times as long as a rank is elsewhere, or as short: it waits for something else there */
-enum { ODD_MOST = 4 }; /* of so many members one may be odd: where more are, the place is not compared */
-#define LEAD_LEAST_US 20.0f
-#define LEAD_RISES 0.15f /* the first of them by their mean: it runs ahead all the time; */
-#define LEAD_FLAT 0.45f  /* not at all */
-/* of a late rank's gap: others that take less wait for the operation before it */
-#define LEAD_HELD 0.02f
-/* of what its gaps are longer by, where they are: they run ahead of it */
-#define LEAD_HELD_OF 0.25
-/* of what it computes: others whose gap is shorter are held up now and then */
-#define LEAD_CHANCE 0.04f
-#define LEAD_AGAIN 0.6f       /* of what others were ahead, */
-#define LEAD_AGAIN_HELD 0.85f /* where that is the least that they were */
-/* times what a place that begins anew says: then others were ahead before */
-#define LEAD_CARRIED 3
-#define LEAD_ALL 0.9   /* of what it computes: places that tell nearly all of it */
-#define LEAD_TOLD 0.02 /* of its gaps: places that say how much longer it takes there */
-#define LEAD_MOST 0.9  /* of what a place took: a rank is not longer by more, whatever few places say */
-enum { LEAD_PLACES_MIN = 4 }; /* in which a rank takes longer: fewer say nothing about others getting ahead */
-/* of half a step: times that are less say nothing about what a place waits for */
+/* A rank is odd in a place if it takes so many times as long there, or as short, as it does elsewhere. */
+#define ODD_PLACE 1.25f
+/* Where more than one member in so many is odd the place is not compared. */
+enum { ODD_MOST = 4 };
+/* Times shorter than this part of half a step say nothing about what a place waits for. */
 #define ODD_LITTLE 0.02f
+/* Gaps that are longer by less say nothing about others that get ahead. */
+#define LEAD_LEAST_US 20.0f
+/* A late rank has to take longer in so many places, or nothing is said about others that get ahead. */
+enum { LEAD_PLACES_MIN = 4 };
+/* The first place is longer by this part of their mean: others run ahead all the time. */
+#define LEAD_RISES 0.15f
+/* It is longer by this part: they do not run ahead at all. In between it is said in part. */
+#define LEAD_FLAT 0.45f
+/* Others wait for the operation before a gap if theirs is less than this part of the late rank's. */
+#define LEAD_HELD 0.02f
+/* They run ahead of it if they are held up in this part of what its gaps are longer by. */
+#define LEAD_HELD_OF 0.25
+/* Others whose gap is less than this part of what the rank computes are held up now and then, by chance. */
+#define LEAD_CHANCE 0.04f
+/* Others that are ahead by less than this part of what they were have waited, and get ahead anew. */
+#define LEAD_AGAIN 0.6f
+/* The same, where it is only known that they were ahead by so much or more. */
+#define LEAD_AGAIN_HELD 0.85f
+/* Others were ahead before if gaps are so many times as long as a place that begins anew says. */
+#define LEAD_CARRIED 3
+/*
+ * Of what the rank computes: so much has to lie in places that tell its rate, to say that others stay ahead.
+ */
+#define LEAD_ALL 0.9
+/* Of its gaps: so much has to lie in places that tell its rate. */
+#define LEAD_TOLD 0.02
+/* No rank is longer by more than this part of what a place took, whatever few places say. */
+#define LEAD_MOST 0.9
 
 struct member_place {
   uint64_t at, name;

@@ -44,8 +44,8 @@ static uint32_t find_peer_transfers(struct ni_graph *g, uint64_t key) {
  * NI_BLAME_NONE: no memory.
  */
 static uint32_t find_spot(struct ni_graph *g, const struct ni_blame_rank *o, uint32_t slot, uint32_t number) {
-  const bool like = o->cls != NI_BLAME_NONE && g->has_like[o->cls];
-  const uint64_t key = ni_hash(ni_hash(o->slot[slot].shape, number), like ? o->cls + 1 : 0);
+  const bool of_peers = o->cls != NI_BLAME_NONE && g->has_peers[o->cls];
+  const uint64_t key = ni_hash(ni_hash(o->slot[slot].shape, number), of_peers ? o->cls + 1 : 0);
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&g->spot_at, key, &i)) != NI_INDEX_NONE;)
     if (g->spot[k].key == key)
@@ -395,9 +395,9 @@ int ni_graph_begin(struct ni_graph *g, const struct ni_blame *b) {
                          .part = calloc(b->n_ranks + 1, sizeof *g->part),
                          .begin_us = malloc((b->s->n_hosts + 1) * sizeof *g->begin_us),
                          .stack = malloc((b->n_ranks + 1) * sizeof *g->stack),
-                         .has_like = calloc(b->n_classes + 1, sizeof *g->has_like)};
+                         .has_peers = calloc(b->n_classes + 1, sizeof *g->has_peers)};
   const bool has_stack = g->begin_us && g->stack;
-  return g->part && has_stack && g->has_like ? 0 : -ENOMEM;
+  return g->part && has_stack && g->has_peers ? 0 : -ENOMEM;
 }
 
 void ni_graph_rewind(struct ni_graph *g) { memset(g->part, 0, (g->b->n_ranks + 1) * sizeof *g->part); }
@@ -413,6 +413,6 @@ void ni_graph_free(struct ni_graph *g) {
   free(g->stack);
   free(g->begin_us);
   free(g->peers);
-  free(g->has_like);
+  free(g->has_peers);
   free(g->spot);
 }

@@ -104,7 +104,7 @@ struct ni_graph {
   struct ni_index peers_at;
   /* a slow CPU is replayed: what lies before operations elsewhere is asked for */
   bool launches;
-  bool *has_like; /* of a class: a rank of it has a CPU that is not slow */
+  bool *has_peers; /* of a class: a rank of it has a CPU that is not slow */
   struct ni_graph_spot *spot;
   uint32_t n_spots;
   size_t cap_spots;

@@ -351,7 +351,7 @@ static void judge_launches(struct lateness *w) {
     const float part = w->c.lead[i].rate > 0 ? w->c.lead[i].of_sum : 1; /* its gaps add up to more */
     free(w->late[i].hit);
     w->late[i] = (struct rank_lateness){.launch = true,
-                                        .no_peers = !of.has_like,
+                                        .no_peers = !of.has_peers,
                                         .to = b->bins,
                                         .excess_us = excess,
                                         .share = excess / of.baseline,

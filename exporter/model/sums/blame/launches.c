@@ -8,7 +8,7 @@
 #include "causes.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
-enum { LIKE_MIN = 2 }; /* ranks elsewhere with the same work */
+enum { PEERS_MIN = 2 }; /* ranks elsewhere with the same work */
 /* of others: between these two lie four fifths of them, which is so many standard deviations */
 #define APART_LOW 0.1
 #define APART_HIGH 0.9
@@ -30,15 +30,17 @@ static float find_peers_elsewhere(const struct ni_launches *x, uint32_t rank,
     if (b->rank[i].judged && b->rank[i].cls == b->rank[rank].cls &&
         ni_blame_host(b, i) != ni_blame_host(b, rank))
       x->scratch[n++] = of(&b->rank[i]);
-  return n >= LIKE_MIN ? ni_blame_quantile(x->scratch, n, 0.5) : NAN;
+  return n >= PEERS_MIN ? ni_blame_quantile(x->scratch, n, 0.5) : NAN;
 }
 
 static void compare_launches(struct ni_launches *x, uint32_t rank, float usual_share) {
   const struct ni_blame_rank *o = &x->b->rank[rank];
-  const float like = x->b->stages ? find_peers_elsewhere(x, rank, get_launched_share) : NAN;
-  const float least = isnan(like) ? usual_share + NI_CAUSE_LAUNCHED : like + NI_CAUSE_LAUNCHED_LIKE;
+  const float peers_share = x->b->stages ? find_peers_elsewhere(x, rank, get_launched_share) : NAN;
+  const float least =
+      isnan(peers_share) ? usual_share + NI_CAUSE_LAUNCHED : peers_share + NI_CAUSE_LAUNCHED_LIKE;
   x->late[rank] = o->idle_us > 0 && get_launched_share(o) >= least;
-  x->us[rank] = get_launched_us(o) - (isnan(like) ? 0 : find_peers_elsewhere(x, rank, get_launched_us));
+  x->us[rank] =
+      get_launched_us(o) - (isnan(peers_share) ? 0 : find_peers_elsewhere(x, rank, get_launched_us));
 }
 
 int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b) {
@@ -106,7 +108,7 @@ float ni_launches_find_excess(const struct ni_launches *x, uint32_t rank, bool i
   }
   of->baseline = ni_blame_quantile(x->scratch, n, n_peers ? NI_CAUSE_BASELINE : 0.5);
   of->others = (uint32_t)n;
-  of->has_like = n_peers > 0;
+  of->has_peers = n_peers > 0;
   float beyond = (float)((idle ? o->idle_us : o->own_us) / o->n_steps) - of->baseline;
   return n && beyond >= NI_CAUSE_LAUNCH_OWN * of->baseline ? beyond : 0;
 }

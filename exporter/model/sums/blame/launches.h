@@ -25,7 +25,7 @@ struct ni_launches {
 struct ni_launches_of {
   float baseline;  /* us of a step */
   uint32_t others; /* ranks; */
-  bool has_like;   /* they do the same work */
+  bool has_peers;  /* they do the same work */
 };
 
 int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b);

@@ -204,8 +204,8 @@ static float find_least_us(const struct link_judge *w, const struct ni_blame_lin
  * Longer by so much in n bins than chance and stamps can make it; over the whole run it matters, or for a
  * while it is far off.
  */
-static bool stands_out(const struct link_judge *w, const struct ni_blame_link *l, double sum, uint32_t n,
-                       float noise) {
+static bool link_stands_out(const struct link_judge *w, const struct ni_blame_link *l, double sum, uint32_t n,
+                            float noise) {
   const double mean = sum / n;
   if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < find_least_us(w, l))
     return false;
@@ -251,9 +251,9 @@ static void judge_links(struct link_judge *w) {
       j->from = 0;
     if (j->to + near >= b->bins)
       j->to = b->bins;
-    if (stands_out(w, l, sum, n, noise))
+    if (link_stands_out(w, l, sum, n, noise))
       j->ratio = (float)(whole / n) + 1;
-    else if (n_off && stands_out(w, l, off, n_off, noise))
+    else if (n_off && link_stands_out(w, l, off, n_off, noise))
       j->ratio = (float)(off_whole / n_off) + 1;
     else
       continue;

@@ -93,23 +93,23 @@ static float get_step_bytes(const struct ni_blame_rank *o) {
 }
 
 /*
- * Numbers the classes of ranks with the same functions in the same stage: a new one where collectives or
- * bytes leap.
+ * Numbers the classes of ranks with the same functions in the same stage. In order of collectives, then of
+ * bytes, a new class begins where either leaps.
  */
-static void number_classes(struct ni_blame *b, struct peer *like, size_t n) {
+static void number_classes(struct ni_blame *b, struct peer *peer, size_t n) {
   for (size_t from = 0, to; from < n; from = to) {
-    for (to = from + 1; to < n && like[to].colls <= AS_MANY * like[to - 1].colls; to++) {}
-    qsort(like + from, to - from, sizeof *like, by_bytes);
+    for (to = from + 1; to < n && peer[to].colls <= AS_MANY * peer[to - 1].colls; to++) {}
+    qsort(peer + from, to - from, sizeof *peer, by_bytes);
     for (size_t i = from; i < to; i++) {
-      if (i > from && like[i].bytes > AS_LARGE * like[i - 1].bytes)
+      if (i > from && peer[i].bytes > AS_LARGE * peer[i - 1].bytes)
         b->n_classes++;
-      b->rank[like[i].rank].cls = b->n_classes;
+      b->rank[peer[i].rank].cls = b->n_classes;
     }
     b->n_classes++;
   }
 }
 
-/* Messages to the next stage and back, not to all (experts). */
+/* The slot has messages to the next stage or back, not to many peers (experts). */
 static bool is_in_pipeline(const struct ni_blame_rank *o, uint32_t slot) {
   uint32_t peers = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
@@ -124,8 +124,8 @@ static bool joins_peers(const struct ni_blame *b, const struct comm_seat *x, con
 }
 
 /*
- * up: joins ranks by communicators that not all are in. Returns whether messages go between ranks that are
- * not joined: stages.
+ * Joins ranks (in up) by collectives of communicators that not all ranks are in. Returns whether messages go
+ * between ranks that are not joined: then they are stages.
  */
 static bool join_ranks(const struct ni_blame *b, struct comm_seat *seat, uint32_t n, uint32_t judged,
                        uint32_t *up) {
@@ -147,7 +147,7 @@ static bool join_ranks(const struct ni_blame *b, struct comm_seat *seat, uint32_
   return stages;
 }
 
-/* Where logs leave messages out: some ranks are joined and others are not, so messages go between these. */
+/* Where logs leave messages out: ranks are joined in several parts, so messages go between these. */
 static bool has_parts_apart(const struct ni_blame *b, uint32_t *up) {
   uint32_t first = NI_BLAME_NONE;
   bool joined = false, apart = false;
@@ -164,8 +164,8 @@ static bool has_parts_apart(const struct ni_blame *b, uint32_t *up) {
 }
 
 /*
- * Messages of stages join nobody: each of their ranks waits for another one. Nor do communicators that others
- * lie between (work/joined.h).
+ * The communicator whose ranks wait alike (ni_blame_rank, team). Messages of stages are none, because each of
+ * their ranks waits for another one. Nor are communicators between whose ranks others lie (work/joined.h).
  */
 static uint32_t find_team(const struct ni_blame *b, const struct ni_blame_rank *o) {
   uint32_t team = NI_BLAME_NONE;
@@ -186,11 +186,11 @@ static int find_classes(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_ranks; i++)
     slots += b->rank[i].n_slots;
   struct comm_seat *seat = malloc((slots + 1) * sizeof *seat);
-  struct peer *like = malloc((b->n_ranks + 1) * sizeof *like);
-  if (!up || !seat || !like) {
+  struct peer *peer = malloc((b->n_ranks + 1) * sizeof *peer);
+  if (!up || !seat || !peer) {
     free(up);
     free(seat);
-    free(like);
+    free(peer);
     return -ENOMEM;
   }
   for (uint32_t i = 0; i < b->n_ranks; i++) {
@@ -211,14 +211,14 @@ static int find_classes(struct ni_blame *b) {
     b->rank[i].team = find_team(b, &b->rank[i]);
     if (!b->rank[i].judged)
       continue;
-    like[n++] = (struct peer){b->rank[i].signature, stages ? find_root(up, i) : 0, i, b->rank[i].colls,
+    peer[n++] = (struct peer){b->rank[i].signature, stages ? find_root(up, i) : 0, i, b->rank[i].colls,
                               get_step_bytes(&b->rank[i])};
   }
-  qsort(like, n, sizeof *like, by_colls);
+  qsort(peer, n, sizeof *peer, by_colls);
   for (uint32_t from = 0, to; from < n; from = to) {
-    for (to = from + 1; to < n && like[to].work == like[from].work && like[to].root == like[from].root;
+    for (to = from + 1; to < n && peer[to].work == peer[from].work && peer[to].root == peer[from].root;
          to++) {}
-    number_classes(b, like + from, to - from);
+    number_classes(b, peer + from, to - from);
   }
   b->stages = stages;
   b->waits_unseen = stages && b->messages_left_out;
@@ -226,11 +226,11 @@ static int find_classes(struct ni_blame *b) {
     b->waits_unseen |= b->rank[i].judged && b->s->process[b->rank[i].process].may_wait_unseen;
   free(up);
   free(seat);
-  free(like);
+  free(peer);
   return 0;
 }
 
-/* Which link a slot is of; made where it is new. */
+/* The link that a slot is of; it is made where it is new. */
 static int64_t find_link(struct ni_blame *b, struct ni_index *at, size_t *cap,
                          const struct ni_blame_slot *s) {
   int32_t from = s->kind == NI_BLAME_COLL ? -1 : s->kind == NI_BLAME_SEND ? s->rank : s->peer;
@@ -248,9 +248,9 @@ static int64_t find_link(struct ni_blame *b, struct ni_index *at, size_t *cap,
 }
 
 /*
- * A rank takes part: the link's transfer of a bin is the least of its ranks'. Logs may begin at different
- * steps: until its last rank is there, with a whole bin, the least is what somebody waited for those whose
- * logs do not say so.
+ * Adds a rank to a link, whose transfer in a bin is the least over its ranks. Logs may begin at different
+ * steps: until all of its ranks have a whole bin the least is no transfer, but what somebody waited for ranks
+ * whose logs had not begun (clear_link_begins()).
  */
 static int add_rank_to_link(struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, uint32_t slot) {
   const struct ni_blame_rank *o = &b->rank[rank];
@@ -337,8 +337,8 @@ static bool is_as_often(const struct ni_blame_link *x, const struct ni_blame_lin
 }
 
 /*
- * A message to the next stage is sent and waited for in another place of the step than one back, so what both
- * sides have in common of it is another length.
+ * Both are collectives, or messages in the same direction. Messages to the next stage and back are sent and
+ * waited for in different places of the step, so they differ in how long both sides are in them together.
  */
 static bool goes_same_way(const struct ni_blame_link *x, const struct ni_blame_link *y) {
   return (x->from < 0) == (y->from < 0) && (x->from < x->to) == (y->from < y->to);
@@ -347,9 +347,8 @@ static bool goes_same_way(const struct ni_blame_link *x, const struct ni_blame_l
 static float get_link_bytes(const struct ni_blame_link *l) { return l->bytes > 1 ? (float)l->bytes : 1; }
 
 /*
- * Experts' messages are as large as routing makes them, so hardly two links have the same size. They are
- * compared by what a byte takes where that is nearly all that they take: what comes before the first byte is
- * tens of us.
+ * Experts' messages are as large as routing makes them, so hardly two links have messages of one size. Long
+ * ones are compared by what a byte takes: what comes before the first byte is tens of us.
  */
 #define LONG_US 300.0f
 #define AS_BIG 2.0
@@ -370,7 +369,7 @@ static bool are_peers(const struct ni_blame *b, const struct ni_blame_link *x,
   return is_as_large(x, y) && is_as_often(x, y);
 }
 
-/* Its mean over the bins, and how far the lower quartile of its peers is from it, for as many bytes. */
+/* Fills each link's mean over the bins, and compares it with the baseline of its peers for as many bytes. */
 static int compare_links(struct ni_blame *b) {
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x);
   if (!x)

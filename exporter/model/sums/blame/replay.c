@@ -98,7 +98,7 @@ static void count_spots(struct replay *x) {
  * Once through the sample, to its begin again: how long transfers take where no cause is at work, and what
  * lies before operations.
  */
-static int find_baseline(struct replay *x, uint32_t blocks) {
+static int find_baselines(struct replay *x, uint32_t blocks) {
   int got = 0;
   for (uint32_t k = 0; got >= 0 && k < blocks; k++) {
     if (k % x->g.b->sample_every || (got = ni_graph_load(&x->g, k)) <= 0)
@@ -134,11 +134,11 @@ static int prepare_baseline(struct replay *x, uint32_t blocks) {
   }
   for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
     if (x->g.b->rank[r].judged && x->g.b->rank[r].cls != NI_BLAME_NONE && !x->launch_late[r])
-      x->g.has_like[x->g.b->rank[r].cls] = true;
+      x->g.has_peers[x->g.b->rank[r].cls] = true;
   for (uint32_t i = 0; i < x->g.b->n_links; i++)
     for (uint32_t k = 0; k < x->g.b->link[i].n_ranks; k++)
       x->with_late[i] |= x->launch_late[x->g.b->link[i].rank[k]];
-  return x->g.compares || x->g.launches ? find_baseline(x, blocks) : 0;
+  return x->g.compares || x->g.launches ? find_baselines(x, blocks) : 0;
 }
 
 /*
@@ -449,6 +449,32 @@ static double measure_head_start(const struct replay *x) {
 }
 
 /*
+ * Bounds a cost that was counted by the clock. saved_us: what the sample saved without the cause in `seen`
+ * bins.
+ */
+static void bound_clocked_cost(const struct replay *x, struct ni_cause *c, double saved_us, uint32_t seen) {
+  if (c->most_us > 0)
+    bound_cost(c, c->most_us);
+  if (c->links && seen >= CLOCK_SEEN_MIN)
+    bound_cost(c, CLOCK_MOST * saved_us * count_cause_bins(x, c, NI_BLAME_NONE) / seen);
+}
+
+/*
+ * The cost of a cause by what the sample saved without it in `seen` bins. scale: how many times as long as
+ * the sample the run is; it counts where the sample has no bin of the cause. doubt: estimate_doubt().
+ */
+static void fill_replayed_cost(const struct replay *x, struct ni_cause *c, double saved_us, uint32_t seen,
+                               double scale, double doubt) {
+  const uint32_t bins = count_cause_bins(x, c, NI_BLAME_NONE);
+  const double most = (double)c->lead.part * c->excess_us * bins * x->g.b->bin_steps;
+  c->cost_us = fmax(0, saved_us * (seen ? (double)bins / seen : scale));
+  if (most < c->cost_us && c->lead.apart < 1)
+    c->cost_us = pow(most, 1 - c->lead.apart) * pow(c->cost_us, c->lead.apart);
+  c->low_us = c->cost_us * fmax(0, 1 - doubt);
+  c->high_us = c->cost_us * (1 + doubt);
+}
+
+/*
  * torn: also blocks whose ranks contradict each other, as where stamps of a busy machine have changed the
  * order of operations.
  */
@@ -499,8 +525,8 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
   if (e == 0)
     e = ni_count_clock_costs(b, causes);
   if (e == 0 && base > 0) {
-    double scale = out->run_us / base, on_way = x->own + x->pauses + x->transfer, plain_us = 0, said_us = 0,
-           clocked_us = 0;
+    const double scale = out->run_us / base, on_way = x->own + x->pauses + x->transfer;
+    double plain_us = 0, said_us = 0, clocked_us = 0;
     out->model = x->recorded > 0 ? x->replayed / x->recorded : 1;
     out->own = x->own / on_way;
     out->pauses = x->pauses / on_way;
@@ -514,29 +540,19 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       double d = estimate_doubt(c, mine, out->blocks, fmin(1, 1 / scale), out->model);
       /* Of what is at work now and then the blocks may have seen more or less than their share. */
       if (clocked[i] && !c->not_clocked) {
-        if (c->most_us > 0)
-          bound_cost(c, c->most_us);
-        if (c->links && seen[i] >= CLOCK_SEEN_MIN)
-          bound_cost(c, CLOCK_MOST * sum * count_cause_bins(x, c, NI_BLAME_NONE) / seen[i]);
+        bound_clocked_cost(x, c, sum, seen[i]);
         clocked_us += c->cost_us;
         continue;
       }
-      double mine_scale = seen[i] ? (double)count_cause_bins(x, c, NI_BLAME_NONE) / seen[i] : scale;
-      double most =
-          (double)c->lead.part * c->excess_us * count_cause_bins(x, c, NI_BLAME_NONE) * b->bin_steps;
-      c->cost_us = fmax(0, sum * mine_scale);
-      if (most < c->cost_us && c->lead.apart < 1)
-        c->cost_us = pow(most, 1 - c->lead.apart) * pow(c->cost_us, c->lead.apart);
-      c->low_us = c->cost_us * fmax(0, 1 - d);
-      c->high_us = c->cost_us * (1 + d);
+      fill_replayed_cost(x, c, sum, seen[i], scale, d);
       if (!c->links)
         bound_cost(c, find_others_wait(b, c, waited));
       plain_us += sum * scale;
       said_us += c->cost_us;
     }
     /*
-     * What all of them cost together, in the measure of what each is said to cost: of one cause it is the
-     * same number.
+     * What all causes cost together is scaled as the costs of single ones were. So where there is one cause
+     * both are the same number.
      */
     const double measure_of = plain_us > 0 ? scale * said_us / plain_us : 0;
     const double measure_of_clocked = all_clocked > 0 ? clocked_us / all_clocked : 0;

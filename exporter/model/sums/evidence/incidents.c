@@ -73,7 +73,7 @@ static int64_t find_step(const struct incident_search *w, uint32_t rank, int64_t
       : -1;
 }
 
-/* The moment as the rank that is the measure would have it. NAN: it is not known. */
+/* The moment by the clock of the rank that is the measure. NAN: it is not known. */
 static double convert_moment(const struct incident_search *w, uint32_t rank, int64_t ns) {
   const struct ni_blame_rank *o = &w->b->rank[rank];
   int64_t step = find_step(w, rank, ns), k = (step - w->of->shift) / w->b->bin_steps;
@@ -206,10 +206,10 @@ static bool has_earlier_pause(const struct incident_search *w, const struct paus
 }
 
 /*
- * Can the pause have begun that wait? Others waited for its rank when it was over, and had not waited as long
- * before: who is late all along, and computes beside operations that it waits in for a shorter time, looks as
- * if it paused. Where they waited for just as long as it paused, what they waited for others before that does
- * not matter, nor that they had waited for just as long as it had paused before.
+ * Can the pause have begun that wait? Yes, if others waited for its rank after it, and had not waited as long
+ * before it. (A rank that is late all along, and overlaps computing with operations that it waits in for a
+ * shorter time, looks as if it paused.) Where they waited for just as long as it paused, other waits before
+ * the pause do not count, nor those that an earlier pause made.
  */
 static bool can_have_made_wait(const struct incident_search *w, const struct pause *p,
                                const struct ni_outlier *o) {
@@ -262,7 +262,9 @@ static struct pause *find_first_pause(const struct incident_search *w, const str
   return found;
 }
 
-/* A flapping link is slow in these steps and in no others; beyond the moments that are kept nobody knows. */
+/*
+ * A flapping link is slow in its moments only. Behind the last one that is kept, it may be slow in any step.
+ */
 static bool is_in_moment(const struct ni_finding *f, int64_t step) {
   for (size_t i = 0; i < f->n_moments; i++)
     if (step >= f->moment[i].from_step && step <= f->moment[i].to_step)
@@ -275,8 +277,9 @@ static bool is_of_pauses(const struct ni_finding *f) {
 }
 
 /*
- * What no pause began does not come of periodic work, whose moments are known. Who pauses again and again may
- * have done so once more, for too short a time to tell.
+ * What a pause began belongs to pauses. What no pause began cannot belong to periodic work, whose moments are
+ * known. But it can belong to a rank that pauses again and again: one more pause may have been too short to
+ * tell.
  */
 static bool can_belong_to(const struct ni_finding *f, bool pause) {
   return pause ? is_of_pauses(f) : f->kind != NI_FIND_PERIODIC;
@@ -329,7 +332,10 @@ static int32_t find_finding(const struct incident_search *w, uint32_t process, i
   return -1;
 }
 
-/* Two ranks did so at once, and for as long: what neither did is not in the logs, or it was their host. */
+/*
+ * Two ranks paused at once, for as long: their host did, or they waited for something that is not in the
+ * logs.
+ */
 static bool are_at_once(const struct pause *p, const struct pause *q) {
   const double us = fmin(p->us, q->us), longer = fmax(p->us, q->us);
   return longer * NI_INCIDENTS_PART <= us &&
@@ -423,9 +429,9 @@ static uint32_t find_entry(struct incident_search *w, struct ni_outlier *o) {
 }
 
 /*
- * Who waited in it: all of its communicator but the one who was late, and who began it all, unless nobody
- * else was there. Whose ranks nobody has compared, of that communicator it is known how many took part:
- * somebody was late to them.
+ * Counts who waited in it: all ranks of its communicator except the late one, and except the one that began
+ * it all, unless nobody else was there. Where the communicator's ranks were not compared it is only known how
+ * many took part, and one of these was late.
  */
 static void count_waiting(struct incident_search *w, uint32_t i, const struct ni_outlier *o) {
   struct ni_outlier *x = &w->s->outlier[i];

@@ -6,26 +6,27 @@
 
 #include "exporter/base/order.h"
 
-#define SEATS_MIN 24         /* operations; of fewer, chance has the most part */
-#define SEATS_US 3.0         /* mean: less is how exact stamps are */
-#define SEATS_SIGMA 5.0      /* standard errors, */
-#define SEATS_APART 8.0      /* and times as far from the others as these are from each other, */
-#define SEATS_APART_HOST 4.0 /* less where most ranks of a host are: that is no chance */
+#define SEATS_MIN 24         /* operations of a seat: of fewer, chance has the most part */
+#define SEATS_US 3.0         /* it is late by so much in the mean: stamps are no more exact than that */
+#define SEATS_SIGMA 5.0      /* and by so many standard errors, */
+#define SEATS_APART 8.0      /* and by so many times what the others lie apart; */
+#define SEATS_APART_HOST 4.0 /* by less where most ranks of its host are late: that is no chance */
 /*
- * of its operations, beyond its share by chance: what a pause does now and then is not it, nor a slow message
+ * It comes last to so many of its operations, beyond its share by chance. A pause now and then makes it last
+ * to fewer, and so does a slow message.
  */
 #define SEATS_LAST 0.2
 #define SEATS_LAST_MESSAGES 0.25
-#define SEATS_OF_RUN 0.006   /* of the run: what costs less is not named */
-#define SEATS_FEW 8u         /* of fewer ranks nobody knows how far they lie apart */
-#define SEATS_PASSED_ON 0.5  /* of what it is late by: so much was waited for elsewhere */
-#define SEATS_ALIKE 0.02     /* bytes of an operation, as of links that are compared */
-#define SEATS_OF_HOST 0.75   /* of its ranks, as for own time (blame/causes.h), */
-#define SEATS_STANDS_OUT 2.0 /* times the mean of these: then it is that rank */
-/* of the largest loss: less is what that one makes of others' noise */
+#define SEATS_OF_RUN 0.006  /* of the run: what costs less is not named */
+#define SEATS_FEW 8u        /* ranks: of fewer nobody knows how far they lie apart */
+#define SEATS_PASSED_ON 0.5 /* it only passes on its lateness if it waited for so much of that elsewhere */
+#define SEATS_ALIKE 0.02    /* bytes of an operation of peers differ by no more, as those of links */
+#define SEATS_OF_HOST 0.75 /* of a host's ranks are late: it is the host, as for own time (blame/causes.h), */
+#define SEATS_STANDS_OUT \
+  2.0 /* unless one of them is late by so many times their mean: then it is that rank */
+/* A loss is named if it is so much of the largest one, whose waits turn others' noise into small ones. */
 #define SEATS_OF_MOST 0.25
-
-/* these parts of those that are not late are below two numbers which so many deviations lie between */
+/* These quantiles are both of seats that are not late, and so many standard deviations from each other. */
 #define SEATS_SPREAD_LOW 0.1
 #define SEATS_SPREAD_HIGH 0.4
 #define SEATS_SPREAD 1.03
@@ -226,8 +227,8 @@ static double find_lateness_elsewhere(const struct seat_judge *w, uint32_t proce
 }
 
 /*
- * What put a process off in a communicator: it waited for others, and its transfers were slow. Of messages it
- * is not known; but who is late elsewhere and sends some can have done so.
+ * What delayed a process in a communicator: waits for others, and slow transfers. How long it waited for
+ * messages is not known; but a sender that is late elsewhere may have made it wait for as long.
  */
 static double find_waited(const struct seat_judge *w, uint32_t seat) {
   const struct ni_summary *s = w->s;
@@ -244,8 +245,8 @@ static double find_waited(const struct seat_judge *w, uint32_t seat) {
 }
 
 /*
- * The same of those beside it in `here`, in communicators of that kind: what they had to wait for as well did
- * not make it late.
+ * What its peers in `here` waited for, in communicators of the same kind as that of `there`: the median. A
+ * wait that they had as well did not make it late.
  */
 static double find_peers_waited(const struct seat_judge *w, uint32_t here, uint32_t there) {
   const struct ni_summary *s = w->s;
@@ -270,7 +271,7 @@ static double find_peers_waited(const struct seat_judge *w, uint32_t here, uint3
   return n ? w->x[(n - 1) / 2] : 0;
 }
 
-/* All of a communicator are late elsewhere like that, and nobody was late in it. */
+/* Most ranks of a communicator are as late elsewhere, and nobody was late in it. */
 static bool are_together(const struct seat_judge *w, uint32_t comm, double least) {
   size_t members = 0, late = 0;
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
@@ -324,8 +325,8 @@ static void explain_seat(const struct seat_judge *w, uint32_t seat) {
 }
 
 /*
- * Where a quarter of the ranks and more come late, on more than one host, the order of the program makes them
- * so: a stage of a pipeline that is the last to end.
+ * Where a quarter of the ranks or more come late, on more than one host, the program's order is why: they are
+ * the stage of a pipeline that ends last.
  */
 static void clear_many_late(const struct seat_judge *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
@@ -345,10 +346,10 @@ static void clear_many_late(const struct seat_judge *w, uint32_t comm) {
 }
 
 /*
- * Where a process is late by itself; where it is so alone before where it is with others of its host. Of
- * several communicators the one with the most operations tells how late it is: that is what its ranks wait in
- * for each other. Of others it has some a step, beside computing, in which the same lateness is waited for
- * again and again, or hidden.
+ * How late a process is by itself, by one of its communicators. One in which it is late alone comes before
+ * those in which it is late with others of its host. Of several the one with the most operations tells,
+ * because its ranks wait for each other there. The others have a few operations a step, which overlap
+ * computing: the same lateness is waited for in one after the other, or hidden.
  */
 static struct ni_late find_own_lateness(const struct seat_judge *w, uint32_t process) {
   struct ni_late l = {.of = process, .together = true};
@@ -412,9 +413,9 @@ static double find_host_cost(const struct seat_judge *w, uint32_t host) {
 }
 
 /*
- * One of the host's ranks is late beside the others of it, alone, by a part of `most` that is no noise: the
- * others are late elsewhere together with it. Where collectives run beside computing the sum over them is
- * several times that.
+ * One of the host's ranks is late by itself in a communicator within the host, by a part of `most` that is no
+ * noise. Then the others are late elsewhere because of it. (Where collectives overlap computing, `most`, a
+ * sum over them, is several times what it is late by.)
  */
 static bool has_one_late_rank(const struct seat_judge *w, const struct ni_lates *l, uint32_t host,
                               double most) {

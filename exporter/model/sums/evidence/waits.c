@@ -12,22 +12,21 @@
 #include "exporter/base/text/safe_text.h"
 
 /* Chosen on even seeds of test/verdicts/symmetric.py. */
-#define WAITS_MIN 64          /* operations; of fewer, chance has the most part */
-#define WAITS_US 3.0          /* mean: less is how long a barrier takes */
-#define WAITS_OF_RUN 0.003    /* of the run: what costs less is not named */
-#define WAITS_OF_RUN_FEW 0.01 /* of fewer ranks than FEW nobody knows how far they lie apart */
-#define WAITS_SIGMA 5.0       /* standard errors, */
-#define WAITS_APART 5.0       /* and times as far from the others as these are from each other */
+#define WAITS_MIN 64          /* operations of a rank: of fewer, chance has the most part */
+#define WAITS_US 3.0          /* it is late by so much in the mean: a barrier takes as long as that */
+#define WAITS_OF_RUN 0.003    /* of the run: what costs less is not named; */
+#define WAITS_OF_RUN_FEW 0.01 /* of fewer ranks than FEW more, as nobody knows how far they lie apart */
+#define WAITS_SIGMA 5.0       /* it is late by so many standard errors, */
+#define WAITS_APART 5.0       /* and by so many times what the others lie apart */
 #define FEW 8u
-#define WAITS_OWN 0.5 /* its own time is longer by so much of what it is late */
+#define WAITS_OWN \
+  0.5 /* a rank is late by itself if its own time is longer by this part of what it is late by */
 /*
- * As for own time (blame/causes.h): of a host's ranks, and times the mean of these that no rank of it stands
- * out.
+ * Of a host's ranks so many are late, and none by more than so many times their mean (as in blame/causes.h).
  */
 #define WAITS_OF_HOST 0.75
 #define WAITS_OF_HOST_MOST 2.0
-
-/* these parts of those that are not late are below two numbers which so many deviations lie between */
+/* These quantiles are both of ranks that are not late, and so many standard deviations from each other. */
 #define WAITS_SPREAD_LOW 0.1
 #define WAITS_SPREAD_HIGH 0.4
 #define WAITS_SPREAD 1.03
@@ -55,7 +54,7 @@ static double error_us(const struct ni_process *p) {
 
 /* What is usual, and how far those lie apart that are not late: 10 and 40 % of them are below two
  * numbers 1.03 deviations apart. */
-static bool find_baseline(const struct ni_summary *s, double *us, double *apart, uint32_t *ranks) {
+static bool find_wait_baseline(const struct ni_summary *s, double *us, double *apart, uint32_t *ranks) {
   double *x = malloc((s->n_processes + 1) * sizeof *x);
   uint32_t n = 0;
   if (!x)
@@ -113,7 +112,7 @@ static int by_loss(const void *a, const void *b) {
   return x->process < y->process ? -1 : x->process > y->process;
 }
 
-static struct ni_finding *find_finding(struct ni_summary *s, uint32_t process) {
+static struct ni_finding *find_finding_of(struct ni_summary *s, uint32_t process) {
   for (size_t i = 0; i < s->n_findings; i++) {
     struct ni_finding *f = &s->finding[i];
     if (f->level == NI_LEVEL_RANK && f->of == process)
@@ -208,8 +207,8 @@ struct late_host {
   uint64_t kernels;
 };
 
-static struct late_host sum_up_host(const struct ni_summary *s, const struct late_process *l, uint32_t n,
-                                    uint32_t host) {
+static struct late_host sum_up_late_host(const struct ni_summary *s, const struct late_process *l, uint32_t n,
+                                         uint32_t host) {
   struct late_host x = {.host = host};
   for (size_t i = 0; i < s->n_processes; i++)
     x.timed += s->process[i].host == host && s->process[i].timed_waits >= WAITS_MIN;
@@ -328,8 +327,8 @@ static bool may_wait_between(const struct ni_summary *s, uint32_t process) {
 }
 
 /*
- * Late for another late one, whom it waits for elsewhere (waits.h). Where messages are left out of the logs
- * any of them can have waited for the latest one.
+ * Marks ranks that are late because they waited for another late one elsewhere (waits.h). Where messages are
+ * left out of the logs any of them may have waited for the latest one.
  */
 static void explain_lateness(const struct ni_run *r, const struct ni_summary *s, struct late_process *l,
                              uint32_t n) {
@@ -350,13 +349,13 @@ static void explain_lateness(const struct ni_run *r, const struct ni_summary *s,
 static int name_waited_hosts(struct ni_summary *s, struct late_process *l, uint32_t n) {
   int e = 0;
   for (uint32_t h = 0; e == 0 && h < s->n_hosts; h++) {
-    const struct late_host x = sum_up_host(s, l, n, h);
+    const struct late_host x = sum_up_late_host(s, l, n, h);
     if (!is_late_host(s, &x))
       continue;
     bool is_named = false;
     for (uint32_t i = 0; i < n && !is_named; i++) {
       const bool counts = s->process[l[i].process].host == h && !l[i].explained;
-      is_named = counts && find_finding(s, l[i].process);
+      is_named = counts && find_finding_of(s, l[i].process);
     }
     if (is_named)
       continue;
@@ -371,7 +370,7 @@ int ni_add_wait_findings(const struct ni_run *r, struct ni_summary *s) {
   struct late_process *l = calloc(s->n_processes + 1, sizeof *l);
   double baseline, apart;
   uint32_t n = 0, ranks;
-  if (!l || !find_baseline(s, &baseline, &apart, &ranks)) {
+  if (!l || !find_wait_baseline(s, &baseline, &apart, &ranks)) {
     free(l);
     return -ENOMEM;
   }
@@ -396,7 +395,7 @@ int ni_add_wait_findings(const struct ni_run *r, struct ni_summary *s) {
   for (uint32_t i = 0; e == 0 && i < n; i++) {
     if (l[i].explained || l[i].with_host)
       continue;
-    struct ni_finding *f = find_finding(s, l[i].process);
+    struct ni_finding *f = find_finding_of(s, l[i].process);
     if (f)
       append_agreement(s, f, &l[i]);
     else

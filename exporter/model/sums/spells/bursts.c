@@ -23,7 +23,7 @@ enum {
 static const struct burst_rule {
   float longer, mean, apart;
   uint32_t bins_min, bursts_min, holes;
-} shapes[] = {
+} rules[] = {
     [NI_BURSTS_IN_A_ROW] =
         {.longer = 0.10f, .mean = 0.115f, .apart = 4, .bins_min = 2, .bursts_min = 2, .holes = 1},
     [NI_BURSTS_OF_ONE] = {.longer = 0.05f, .mean = 0.05f, .apart = 6, .bins_min = 1, .bursts_min = 6}};
@@ -49,8 +49,8 @@ static uint32_t find_burst_end(const float *x, uint32_t bins, uint32_t from, flo
 struct ni_bursts ni_find_bursts(const float *x, uint32_t bins, float noise, enum ni_burst_shape shape,
                                 bool *hit) {
   struct ni_bursts b = {0}, none;
-  const struct burst_rule *like = &shapes[shape];
-  const float floor = fmaxf(like->longer, like->apart * noise);
+  const struct burst_rule *rule = &rules[shape];
+  const float floor = fmaxf(rule->longer, rule->apart * noise);
   double in = 0, out = 0;
   uint32_t quiet = 0, seen = 0, longest = 0, first = bins, last = 0;
   for (uint32_t k = 0; k < bins; k++)
@@ -59,8 +59,8 @@ struct ni_bursts ni_find_bursts(const float *x, uint32_t bins, float noise, enum
     to = k + 1;
     if (!is_longer(x[k], floor))
       continue;
-    to = find_burst_end(x, bins, k, floor, like->holes);
-    if (to - k < like->bins_min)
+    to = find_burst_end(x, bins, k, floor, rule->holes);
+    if (to - k < rule->bins_min)
       continue;
     for (uint32_t i = k; i < to; i++)
       hit[i] = true;
@@ -90,8 +90,8 @@ struct ni_bursts ni_find_bursts(const float *x, uint32_t bins, float noise, enum
   const bool share =
       (float)b.bins >= OF_RUN_LEAST * (float)bins && (float)b.bins <= OF_RUN_MOST * (float)bins;
   /* One that holds nearly all of them is an episode. */
-  const bool several = b.n >= like->bursts_min && longest * 10 < b.bins * EPISODE_OF_TEN;
-  const bool is_high = b.excess >= like->mean && rest <= QUIET * b.excess;
+  const bool several = b.n >= rule->bursts_min && longest * 10 < b.bins * EPISODE_OF_TEN;
+  const bool is_high = b.excess >= rule->mean && rest <= QUIET * b.excess;
   if (share && several && is_high)
     return b;
   for (uint32_t k = 0; k < bins; k++)

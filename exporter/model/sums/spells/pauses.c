@@ -6,16 +6,23 @@
 #include "exporter/model/sums/ranks/quantile.h"
 #include "spells.h"
 
-#define SAME_STEPS 2u    /* ranks that pause together do so this near to each other; */
-#define SAME_LENGTH 0.4f /* a shorter one waits for the longer, in another way */
-#define OF_ALL 0.75f     /* of the ranks, or of those of a host */
-#define CHANCE_MANY 1e-6 /* of so many pauses of one rank among the others: */
-/* of three long ones or more, which have to cost NI_SPELLS_LONG_COST as well, */
+/* Ranks pause together if they do so within so many steps, */
+#define SAME_STEPS 2u
+/*
+ * and if the shorter pause has this part of the longer one. Below that the shorter one waits for it in
+ * another way.
+ */
+#define SAME_LENGTH 0.4f
+#define OF_ALL 0.75f /* of the ranks pause together: it is the job; of a host's ranks: it is the host */
+/* A rank is named if chance would give it as many pauses as it has with less than this probability. */
+#define CHANCE_MANY 1e-6
+/* The same for three long pauses or more, which have to cost NI_SPELLS_LONG_COST as well, */
 #define CHANCE_LONG 1e-4
-#define CHANCE_TWO 3e-3 /* of two that are longer still */
-#define GROUPED 1.5     /* half as many again as others have is still chance: they come in groups */
-#define MANY_MIN 5u
-#define PLACE_NEAR 0.03f /* of the operations of a step */
+/* and for two that are longer still. */
+#define CHANCE_TWO 3e-3
+#define GROUPED 1.5      /* times as many as others have are chance still: pauses come in groups */
+#define MANY_MIN 5u      /* of fewer pauses of any length nothing is said */
+#define PLACE_NEAR 0.03f /* of the operations of a step: so near to each other moments have one place in it */
 /* What chance does is told by this quantile of the other ranks: a few of them may pause as well. */
 #define OTHERS_BELOW 0.75
 /* Two ranks pause for one reason if each has so many of four moments in common with the other. */

@@ -5,11 +5,11 @@
 #include "spells.h"
 
 #define ALIKE 0.3f     /* times the third longest moment: shorter ones have another reason */
-#define REGULAR 0.8    /* of the distances are one period, or two where one was missed, */
+#define REGULAR 0.8    /* of the distances are one period, or two, where a moment was missed, */
 #define ONE_PERIOD 0.6 /* and so many are one */
-#define SLACK 0.04     /* of a period, and a step: by so much distances differ */
-#define FEW 4u         /* of fewer moments than that lengths must agree as well, */
-#define FEW_ALIKE 1.6f /* by this factor */
+#define SLACK 0.04     /* of a period, and one step at least: distances may differ by that */
+#define FEW 4u /* where moments are fewer, all distances are one period, and lengths differ by less than */
+#define FEW_ALIKE 1.6f /* this factor */
 
 enum { MOMENTS_MIN = 3, STEPS_MIN = 4 };
 

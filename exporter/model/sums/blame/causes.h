@@ -161,18 +161,18 @@ struct ni_cause {
   uint32_t from, to; /* bins, half open */
   /* congestion: so many of these; pauses, bursts, drops of a flapping link: how many of them */
   uint32_t bins_hit;
-  double most_us;  /* ... it costs so much at most; 0: no bound */
+  double most_us;  /* it costs so much at most; 0: no bound */
   uint32_t period; /* in steps; 0: none */
-  bool few;        /* pauses are few, but long */
+  bool few;        /* of pauses: they are few, but long */
   bool in_place;   /* of periodic work: each time in the same place of the step */
   bool one_by_one; /* bursts are of one bin, mostly */
   float of_run;    /* bins that are hit, as a share */
   /*
-   * own time of a step more than usual, and as a share of it. Links: share is times usual - 1. Pauses: us of
-   * one, 0
+   * By how much own time of a step is longer than its baseline, and that as a share of the baseline. Links:
+   * share alone, of transfers. Pauses: excess_us alone, of one pause.
    */
   float excess_us, share;
-  float more_bytes; /* uneven work: than its peers exchange, as a share */
+  float more_bytes; /* of uneven work: bytes more than its peers exchange, as a share */
   /*
    * Own time: excess_us as a share of what is seen between operations (launch: of what is idle before late
    * ones)

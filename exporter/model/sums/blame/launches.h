@@ -21,24 +21,24 @@ struct ni_launches {
   float *scratch;
 };
 
-/* What a rank's idle time was compared with. */
+/* What a rank's own or idle time was compared with. */
 struct ni_launches_of {
   float baseline;  /* us of a step */
   uint32_t others; /* ranks; */
-  bool has_peers;  /* they do the same work */
+  bool has_peers;  /* these do the same work; else they are all ranks whose CPU is not slow */
 };
 
 int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b);
 void ni_launches_end(struct ni_launches *x);
 /*
- * Launches are compared with those of other hosts, since ranks of one host share its CPUs; of one host alone
- * with all others. Where the CPUs pace the whole job some rank is always the last one: a slow one stands out
- * from how far the others lie apart.
+ * Launches are compared with those of other hosts, since ranks of one host share its CPUs. Where there is one
+ * host they are compared with all other ranks. Where CPUs pace the whole job some rank is always the last
+ * one: a slow one is far behind, by how far the others lie apart.
  */
 bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank);
 /*
- * Most of what lies between its operations ends when the CPU has launched the next one: the CPU paces it, and
- * how long it takes says nothing of what the GPU computes.
+ * Launches pace the rank: most of what lies between its operations ends when the CPU has launched the next
+ * one. Then how long it takes says nothing about what the GPU computes.
  */
 bool ni_launches_pace(const struct ni_launches *x, uint32_t rank);
 /*

@@ -13,10 +13,11 @@
 
 #include "causes.h"
 
-#define NI_UNEVEN_BYTES 0.04f /* so much more than its peers, */
-/* of a replica, whose ranks agree on it: so much more, half of what it is late, and */
+/* A rank has more to do if it has this share of bytes more than its peers, */
+#define NI_UNEVEN_BYTES 0.04f
+/* or, in a replica whose ranks agree on it, this share, */
 #define NI_UNEVEN_REPLICA 0.02f
-/* times as far from its peers as these are from each other: it has more to do */
+/* and if it is so many times as far from its peers as these are from each other. */
 #define NI_UNEVEN_APART 6.0f
 
 /*

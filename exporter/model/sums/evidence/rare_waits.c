@@ -5,10 +5,10 @@
 
 #include "exporter/base/order.h"
 
-/* of the longest wait in an operation: so late a second rank is as good a culprit */
+/* Of the longest wait in an operation: a second rank that is as late as that may be to blame as well. */
 #define ONE_OF_SEVERAL 0.5
-#define WAITED_TOO 0.5     /* of a wait: who waited so long shortly before did not pause */
-#define SHORTLY_BEFORE 2.0 /* times as long as the wait */
+#define WAITED_TOO 0.5 /* of a wait: a rank that waited for so long itself, shortly before, did not pause */
+#define SHORTLY_BEFORE 2.0 /* times as long as the wait: that is how far back is looked */
 
 struct wait {
   int64_t at_us; /* the late rank's start */
@@ -134,7 +134,7 @@ int ni_find_rare_waits(const struct ni_summary *s, struct ni_pausing *out) {
     } else if (w.of[i].us > next)
       next = w.of[i].us;
   }
-  const bool enough = out->times >= NI_RARE_MIN && out->us >= NI_RARE_BESIDE * next &&
+  const bool enough = out->times >= NI_RARE_MIN && out->us >= NI_RARE_TIMES * next &&
       out->us * s->one_in >= NI_RARE_OF_RUN * (double)(s->last_us - s->first_us);
   if (e == 0 && !(enough && is_rare(&w, out)))
     out->process = UINT32_MAX;

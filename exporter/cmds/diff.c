@@ -13,7 +13,7 @@
 #include "exporter/model/diff/gather.h"
 #include "exporter/model/diff/judge.h"
 #include "exporter/model/diff/read_json.h"
-#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/output/diff/show.h"
 #include "summarize.h"
 

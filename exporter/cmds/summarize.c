@@ -18,10 +18,10 @@
 #include "exporter/model/pattern/pattern.h"
 #include "exporter/model/sums/accounts.h"
 #include "exporter/model/sums/approx/log_sums.h"
-#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/model/sums/evidence/evidence.h"
 #include "exporter/model/sums/evidence/incidents.h"
-#include "exporter/model/sums/evidence/own_map.h"
+#include "exporter/model/sums/evidence/lateness_map.h"
 #include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/build.h"
 #include "exporter/model/sums/counters.h"
@@ -317,11 +317,11 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   if (e == 0)
     e = join_team(r, s, &blame);
   if (e == 0)
-    e = ni_incidents(&blame, s);
+    e = ni_group_incidents(&blame, s);
   if (e == 0)
-    e = ni_evidence(&blame, s);
+    e = ni_add_evidence(&blame, s);
   if (e == 0)
-    e = ni_own_map(&blame, s);
+    e = ni_fill_lateness_map(&blame, s);
   ni_blame_free(&blame);
   if (e == 0)
     e = ni_build_end(r, s);

@@ -11,7 +11,7 @@
 #include "exporter/base/mix.h"
 #include "exporter/base/order.h"
 #include "exporter/base/text/safe_text.h"
-#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 
 /*
  * Unlike ni_hash(), the result is the same in each process: keys decide the order in which numbers are added

@@ -7,7 +7,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
-#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "stat.h"
 #include "exporter/model/sums/ranks/quantile.h"
 

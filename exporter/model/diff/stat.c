@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
 /* Variance of the mean by blocks of m values. */

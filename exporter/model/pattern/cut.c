@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "exporter/base/array.h"
-#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/model/sums/ranks/steps.h"
 
 enum { MANY_PEERS = 8, OFTEN = 7 }; /* OFTEN: one step in so many has it */

@@ -9,7 +9,7 @@
 #include "exporter/base/order.h"
 #include "exporter/base/text/put.h"
 #include "exporter/base/threads.h"
-#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/model/sums/blame/judge.h"
 #include "lanes.h"
 #include "listing.h"

@@ -509,7 +509,7 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   int e = relative_bandwidths(s);
   const bool waits = !s->approximate && !r->opt.compat;
   if (e == 0 && s->by_own_time && waits)
-    e = ni_waits_findings(r, s);
+    e = ni_add_wait_findings(r, s);
   if (s->by_own_time && s->n_findings == 0 && one_is_waited_for(s)) {
     s->by_own_time = false;
     s->why_durations = "own time does not explain whom the others wait for";
@@ -517,9 +517,9 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   if (!s->by_own_time && s->one_in > 1)
     s->why_durations = ni_why_sampled;
   if (e == 0 && !s->by_own_time && !s->approximate)
-    e = ni_findings(s);
+    e = ni_judge_by_durations(s);
   if (e == 0 && !s->by_own_time && waits)
-    e = ni_waits_findings(r, s);
+    e = ni_add_wait_findings(r, s);
   if (s->n_outliers > NI_SUM_OUTLIERS)
     s->n_outliers = NI_SUM_OUTLIERS;
   ni_buckets_end(r, s);

@@ -61,12 +61,12 @@ const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
   return out;
 }
 
-struct list {
+struct finding_list {
   struct ni_finding *item;
   size_t n, cap;
 };
 
-static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_t of) {
+static struct ni_finding *append_finding(struct finding_list *l, enum ni_finding_kind kind, uint32_t of) {
   if (!ni_array_room(l->item, l->n, l->cap))
     return NULL;
   l->item[l->n] = (struct ni_finding){.kind = kind,
@@ -82,24 +82,22 @@ static struct ni_finding *add(struct list *l, enum ni_finding_kind kind, uint32_
   return &l->item[l->n++];
 }
 
-static NI_ORDER_OF(by_number, double)
+static NI_ORDER_OF(by_number, double);
 
-    static double late_share(const struct ni_process *p) {
-  return (double)p->late / (double)p->compared;
-}
+static double get_late_share(const struct ni_process *p) { return (double)p->late / (double)p->compared; }
 
 /*
  * In which part of its operations the median rank was late (of an even number: the lower one); 0 without
  * ranks.
  */
-static int median_late_share(const struct ni_summary *s, double *out) {
+static int find_median_late_share(const struct ni_summary *s, double *out) {
   double *share = malloc((s->n_processes + 1) * sizeof *share);
   size_t n = 0;
   if (!share)
     return -ENOMEM;
   for (uint32_t i = 0; i < s->n_processes; i++)
     if (s->process[i].compared >= NI_FIND_COMPARED_MIN)
-      share[n++] = late_share(&s->process[i]);
+      share[n++] = get_late_share(&s->process[i]);
   qsort(share, n, sizeof *share, by_number);
   *out = n ? share[(n - 1) / 2] : 0;
   free(share);
@@ -120,9 +118,14 @@ static const char *waited_text(const struct ni_summary *s, double us, const char
   return out;
 }
 
-static bool came_late(const struct ni_process *p) {
+static bool has_come_late(const struct ni_process *p) {
   return p->compared >= NI_FIND_COMPARED_MIN && (double)p->late >= NI_FIND_LATE_SHARE * (double)p->compared;
 }
+
+/* Where one rank in so many comes late, durations do not tell who of them is to blame. */
+enum { LATE_ONE_IN = 4 };
+/* What others waited for while they computed costs between nothing and all of it: half is taken. */
+#define HIDDEN_PART 0.5
 
 /* times the loss by any other rank: it stands out among many that come late */
 #define STANDS_OUT 2.0
@@ -131,19 +134,19 @@ static bool came_late(const struct ni_process *p) {
  * Somebody is the last one in any job. Where a quarter of the ranks and more come late to many operations, on
  * more than one host, who of them is to blame cannot be told from durations, unless one stands out.
  */
-static bool many_came_late(const struct ni_summary *s) {
+static bool have_many_come_late(const struct ni_summary *s) {
   uint32_t late = 0, compared = 0, host = UINT32_MAX;
   bool one_host = true;
   for (uint32_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     compared += p->compared >= NI_FIND_COMPARED_MIN;
-    if (!came_late(p))
+    if (!has_come_late(p))
       continue;
     late++;
     one_host &= host == UINT32_MAX || host == p->host;
     host = p->host;
   }
-  return late > 1 && !one_host && late * 4 >= compared;
+  return late > 1 && !one_host && late * LATE_ONE_IN >= compared;
 }
 
 static bool stands_out(const struct ni_summary *s, const struct ni_process *p) {
@@ -154,7 +157,7 @@ static bool stands_out(const struct ni_summary *s, const struct ni_process *p) {
 }
 
 /* What the rank in the middle spent in operations. */
-static int usual_exec_ns(const struct ni_summary *s, double *out) {
+static int find_baseline_exec_ns(const struct ni_summary *s, double *out) {
   double *ns = malloc((s->n_processes + 1) * sizeof *ns);
   size_t n = 0;
   if (!ns)
@@ -168,26 +171,26 @@ static int usual_exec_ns(const struct ni_summary *s, double *out) {
   return 0;
 }
 
-static int late_ranks(const struct ni_summary *s, struct list *out, bool *explained) {
-  const bool many = many_came_late(s);
+static int name_ranks_by_durations(const struct ni_summary *s, struct finding_list *out, bool *explained) {
+  const bool many = have_many_come_late(s);
   double exec_ns = 0;
-  if (usual_exec_ns(s, &exec_ns) < 0)
+  if (find_baseline_exec_ns(s, &exec_ns) < 0)
     return -ENOMEM;
   for (uint32_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     char host[81], gpu[24] = "", waited[112], ranks[48];
-    if (!came_late(p))
+    if (!has_come_late(p))
       continue;
     explained[p->host] = true;
-    if ((many && !stands_out(s, p)) || late_share(p) < 2 * s->late_share_median)
+    if ((many && !stands_out(s, p)) || get_late_share(p) < 2 * s->late_share_median)
       continue; /* so are all the others: it does not stand out */
     if (p->late_ns < NI_FIND_LATE_LOSS * exec_ns)
       continue; /* somebody is always the last one, by a little */
-    struct ni_finding *f = add(out, NI_FIND_LATE_RANK, i);
+    struct ni_finding *f = append_finding(out, NI_FIND_LATE_RANK, i);
     if (!f)
       return -ENOMEM;
     f->compared = p->compared;
-    f->value = late_share(p);
+    f->value = get_late_share(p);
     f->lost_us = p->late_ns / 1e3;
     if (p->ranks > 1) { /* durations of its ranks are one sum: who of them it was, the outliers tell */
       snprintf(f->text, sizeof f->text,
@@ -218,7 +221,7 @@ const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
 }
 
 /* Of a job whose ranks are not all there; 0: nobody says how many there are, or all are there. */
-static uint32_t ranks_in_all(const struct ni_summary *s, uint32_t seen) {
+static uint32_t find_world_size(const struct ni_summary *s, uint32_t seen) {
   int32_t all = s->job.world_size;
   for (size_t i = 0; i < s->n_comms && s->job.world_size < 0; i++)
     if (s->comm[i].n_ranks > all)
@@ -227,7 +230,7 @@ static uint32_t ranks_in_all(const struct ni_summary *s, uint32_t seen) {
 }
 
 /* "job 4242, program: ", "2 jobs (6101 and 6102): ", "job 4242, 2 runs: ". */
-static void put_whose(struct ni_put_text *w, const struct ni_job_facts *job) {
+static void put_job(struct ni_put_text *w, const struct ni_job_facts *job) {
   char text[81];
   const char *gap = "";
   if (job->jobs > 1) {
@@ -255,10 +258,10 @@ const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]) {
   uint32_t seen = 0;
   const bool several = s->job.runs > 1;
   *out = 0;
-  put_whose(&w, &s->job);
+  put_job(&w, &s->job);
   for (size_t i = 0; i < s->n_processes; i++)
     seen += s->process[i].ranks > 1 ? s->process[i].ranks : 1;
-  const uint32_t all = several ? 0 : ranks_in_all(s, seen);
+  const uint32_t all = several ? 0 : find_world_size(s, seen);
   ni_put(&w, "%s %s, %s ", NI_COUNT(s->n_hosts), ni_plural(s->n_hosts, "host", "hosts"), NI_COUNT(seen));
   if (all)
     ni_put(&w, "of %s ranks", NI_COUNT(all));
@@ -327,15 +330,14 @@ const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
  */
 
 /*
- * Gradients and parameters of all ranks are sent beside computing. What others waited there lies between
- * nothing and all of it on the way of a step, as the same lateness is waited for in one operation after the
- * other.
+ * Transfers of all ranks' gradients and parameters overlap the computing, and the same lateness is waited for
+ * in one operation after the other. So between nothing and all of that waiting makes a step longer.
  */
-static bool half_is_taken(const struct ni_summary *s, const struct ni_late *l) {
+static bool is_cost_halved(const struct ni_summary *s, const struct ni_late *l) {
   return l->at_most && !l->host && s->comm[l->comm].one_host < 0;
 }
 
-static void put_cost(struct ni_put_text *w, const struct ni_summary *s, const struct ni_late *l) {
+static void put_wait_cost(struct ni_put_text *w, const struct ni_summary *s, const struct ni_late *l) {
   char waited[32], in_all[32];
   if (s->one_in <= 1) {
     ni_put(w, "; the others waited %s%s for %s in all", l->at_most ? "at most " : "",
@@ -345,19 +347,19 @@ static void put_cost(struct ni_put_text *w, const struct ni_summary *s, const st
   ni_put(w, "; the others waited %s for %s there, which is %s%s in all, as one operation in %.0f is recorded",
          ni_duration_text(l->cost_us, waited), l->host ? "them" : "it", l->at_most ? "at most " : "",
          ni_duration_text(l->cost_us * s->one_in, in_all), s->one_in);
-  if (half_is_taken(s, l))
+  if (is_cost_halved(s, l))
     ni_put(w, " (they compute beside these: half of it is taken for the cost)");
 }
 
-static int add_late(const struct ni_summary *s, const struct ni_late *l, struct list *out) {
+static int name_late_seat(const struct ni_summary *s, const struct ni_late *l, struct finding_list *out) {
   const struct ni_comm_row *c = &s->comm[l->comm];
   char host[81], name[81], late[32];
-  struct ni_finding *f = add(out, l->host ? NI_FIND_SLOW_HOST : NI_FIND_LATE_RANK, l->of);
+  struct ni_finding *f = append_finding(out, l->host ? NI_FIND_SLOW_HOST : NI_FIND_LATE_RANK, l->of);
   if (!f)
     return -ENOMEM;
   f->compared = l->host ? 0 : l->met;
   f->value = NAN;
-  f->lost_us = l->cost_us * s->one_in * (half_is_taken(s, l) ? 0.5 : 1);
+  f->lost_us = l->cost_us * s->one_in * (is_cost_halved(s, l) ? HIDDEN_PART : 1);
   struct ni_put_text w = {f->text, sizeof f->text};
   if (l->host) {
     ni_put(&w, "host %s: %u of its %u ranks", ni_safe_text(s->host[l->of].name, host, sizeof host), l->late,
@@ -373,66 +375,68 @@ static int add_late(const struct ni_summary *s, const struct ni_late *l, struct 
   ni_put(&w, " came %s later than %s peers, in the mean, to %s operations of %scommunicator %s%s%s",
          ni_duration_text(l->us, late), l->host ? "their" : "its", NI_COUNT(l->met), ni_role_words[c->role],
          ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id);
-  put_cost(&w, s, l);
+  put_wait_cost(&w, s, l);
   return 0;
 }
 
-static int late_seats(const struct ni_summary *s, const double *slow_us, struct list *out, bool *explained) {
+static int name_late_seats(const struct ni_summary *s, const double *slow_us, struct finding_list *out,
+                           bool *explained) {
   struct ni_lates l;
-  int e = ni_seats_late(s, slow_us, &l);
+  int e = ni_seats_find_late(s, slow_us, &l);
   for (size_t i = 0; e == 0 && i < l.n; i++) {
     explained[l.item[i].host ? l.item[i].of : s->process[l.item[i].of].host] = true;
-    e = add_late(s, &l.item[i], out);
+    e = name_late_seat(s, &l.item[i], out);
   }
   ni_lates_free(&l);
   return e;
 }
 
-struct work { /* of one communicator, as far as transfer_ns goes: records without a kernel's time are in none
-               */
+/* What one communicator did. Records without a kernel's time are in none of it, as in transfer_ns. */
+struct comm_work {
   uint32_t comm;
   int type, n_ranks;
   double operations, bytes, transfer_ns;
 };
 
 static int by_shape(const void *a, const void *b) {
-  const struct work *x = a, *y = b;
+  const struct comm_work *x = a, *y = b;
   if (x->type != y->type)
     return x->type - y->type;
   return NI_BY(x, y, n_ranks, operations, bytes, comm);
 }
 
 /* Of two the lower one: then the other is measured by it. scratch has room for n. */
-static double usual_transfer(const struct work *w, size_t n, double *scratch) {
+static double find_baseline_transfer(const struct comm_work *w, size_t n, double *scratch) {
   for (size_t i = 0; i < n; i++)
     scratch[i] = w[i].transfer_ns;
   qsort(scratch, n, sizeof *scratch, by_number);
   return n == 2 ? scratch[0] : (scratch[(n - 1) / 2] + scratch[n / 2]) / 2;
 }
 
-static bool same_work(const struct work *a, const struct work *b) {
-  return a->type == b->type && a->n_ranks == b->n_ranks &&
-      b->operations - a->operations <= ALIKE * b->operations &&
+static bool is_same_work(const struct comm_work *a, const struct comm_work *b) {
+  if (a->type != b->type || a->n_ranks != b->n_ranks)
+    return false;
+  return b->operations - a->operations <= ALIKE * b->operations &&
       fabs(b->bytes - a->bytes) <= ALIKE * fmax(a->bytes, b->bytes);
 }
 
-static void like_text(size_t alike, char out[80]) {
-  if (alike == 2)
+static void peers_text(size_t n_peers, char out[80]) {
+  if (n_peers == 2)
     snprintf(out, 80, "the other one that did the same work");
   else
-    snprintf(out, 80, "the median of %s that did the same work", NI_COUNT(alike));
+    snprintf(out, 80, "the median of %s that did the same work", NI_COUNT(n_peers));
 }
 
-static int pausing(const struct ni_summary *s, struct list *out) {
+static int name_pausing_rank(const struct ni_summary *s, struct finding_list *out) {
   struct ni_pausing x;
   char host[81], name[81], each[32], all[32];
-  const int e = ni_rare_waits(s, &x);
+  const int e = ni_find_rare_waits(s, &x);
   if (e < 0 || x.process == UINT32_MAX)
     return e;
   for (size_t i = 0; i < out->n; i++)
     if (out->item[i].kind == NI_FIND_LATE_RANK && out->item[i].of == x.process)
       return 0;
-  struct ni_finding *f = add(out, NI_FIND_PAUSES, x.process);
+  struct ni_finding *f = append_finding(out, NI_FIND_PAUSES, x.process);
   if (!f)
     return -ENOMEM;
   const struct ni_process *p = &s->process[x.process];
@@ -462,16 +466,16 @@ static int pausing(const struct ni_summary *s, struct list *out) {
 #define CROWDED_OF_RUN 0.003 /* what costs less is not named */
 enum { SAMPLED_MIN = 8 };    /* of one function and size on a communicator */
 
-static bool same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
+static bool is_same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
   return a->type == b->type && a->role == b->role && a->n_ranks == b->n_ranks;
 }
 
-struct beside_like {   /* of a communicator */
-  double us, usual_us; /* what its transfers took, and those of its like would have */
-  size_t alike;
+struct comm_transfers { /* of a communicator */
+  double us, usual_us;  /* what its transfers took, and those of its peers would have */
+  size_t n_peers;
 };
 
-static int by_function(const struct ni_summary *s, struct beside_like *of) {
+static int compare_by_function(const struct ni_summary *s, struct comm_transfers *of) {
   double *x = malloc((s->n_comms + 1) * sizeof *x);
   if (!x)
     return -ENOMEM;
@@ -482,30 +486,30 @@ static int by_function(const struct ni_summary *s, struct beside_like *of) {
       size_t n = 0;
       for (size_t k = from; k < to && mine->met >= SAMPLED_MIN; k++) {
         const struct ni_slice *y = &s->by_comm[k];
-        if (y->met >= SAMPLED_MIN && same_kind(&s->comm[mine->of], &s->comm[y->of]))
+        if (y->met >= SAMPLED_MIN && is_same_kind(&s->comm[mine->of], &s->comm[y->of]))
           x[n++] = y->transfer_us / (double)y->met;
       }
       if (n < 2)
         continue;
       qsort(x, n, sizeof *x, by_number);
-      struct beside_like *l = &of[mine->of];
+      struct comm_transfers *l = &of[mine->of];
       l->us += mine->transfer_us;
       l->usual_us += (n == 2 ? x[0] : (x[(n - 1) / 2] + x[n / 2]) / 2) * (double)mine->met;
-      if (n > l->alike)
-        l->alike = n;
+      if (n > l->n_peers)
+        l->n_peers = n;
     }
   }
   free(x);
   return 0;
 }
 
-static int congestion(struct ni_summary *s, struct list *out) {
-  struct ni_crowded c;
+static int name_congestion(struct ni_summary *s, struct finding_list *out) {
+  struct ni_congestion c;
   char crowded[32], from[32], to[32], lost[32], host[81];
-  const int e = ni_crossings_crowded(s, &c);
+  const int e = ni_crossings_find_congestion(s, &c);
   if (e < 0 || !(c.ratio > 0) || c.lost_us < CROWDED_OF_RUN * (double)(s->last_us - s->first_us))
     return e;
-  struct ni_finding *f = add(out, NI_FIND_CONGESTION, 0);
+  struct ni_finding *f = append_finding(out, NI_FIND_CONGESTION, 0);
   if (!f)
     return -ENOMEM;
   f->level = NI_LEVEL_FABRIC;
@@ -529,11 +533,11 @@ static int congestion(struct ni_summary *s, struct list *out) {
 struct slow_host { /* communicators within one host that are slow */
   uint32_t n, first;
   double factor, lost_us;
-  size_t alike;
+  size_t n_peers;
 };
 
-static int slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_us, double usual_us,
-                     size_t alike, struct slow_host *h, struct list *out) {
+static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_us, double usual_us,
+                          size_t n_peers, struct slow_host *h, struct finding_list *out) {
   const struct ni_comm_row *c = &s->comm[comm];
   double factor = transfer_us / usual_us, lost = (transfer_us - usual_us) * s->one_in;
   if (c->one_host >= 0) {
@@ -541,68 +545,68 @@ static int slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_
     if (h->n++ == 0)
       h->first = comm;
     h->factor += factor;
-    h->alike = alike;
+    h->n_peers = n_peers;
     if (lost > h->lost_us)
       h->lost_us = lost;
     return 0;
   }
-  char name[81], like[80], more[32];
-  struct ni_finding *f = add(out, NI_FIND_SLOW_COMM, comm);
+  char name[81], peers[80], more[32];
+  struct ni_finding *f = append_finding(out, NI_FIND_SLOW_COMM, comm);
   if (!f)
     return -ENOMEM;
-  f->compared = alike;
+  f->compared = n_peers;
   f->value = factor;
   f->lost_us = lost;
-  like_text(alike, like);
+  peers_text(n_peers, peers);
   snprintf(f->text, sizeof f->text,
            "%scommunicator %s%s%s (%s, %s ranks) needs %.2f times the transfer time of %s: %s more",
            ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
-           ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor, like, ni_duration_text(lost, more));
+           ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor, peers, ni_duration_text(lost, more));
   return 0;
 }
 
-static int slow_comms(const struct ni_summary *s, struct slow_host *hosts, struct list *out) {
-  struct work *w = calloc(s->n_comms + 1, sizeof *w);
+static int name_slow_comms(const struct ni_summary *s, struct slow_host *hosts, struct finding_list *out) {
+  struct comm_work *w = calloc(s->n_comms + 1, sizeof *w);
   double *scratch = calloc(s->n_comms + 1, sizeof *scratch);
   size_t n = 0;
   int e = w && scratch ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
     const struct ni_comm_row *c = &s->comm[i];
     if (c->n_ranks > 1 && c->transfer_ns > 0)
-      w[n++] = (struct work){
+      w[n++] = (struct comm_work){
           i, (int)c->type, c->n_ranks, (double)c->timed, (double)c->timed_bytes, c->transfer_ns};
   }
   if (n)
     qsort(w, n, sizeof *w, by_shape);
   /* Neighbours that did the same work as the first of them. */
   for (size_t from = 0, to; e == 0 && from < n; from = to) {
-    for (to = from + 1; to < n && same_work(&w[from], &w[to]); to++) {}
-    double usual = usual_transfer(w + from, to - from, scratch);
+    for (to = from + 1; to < n && is_same_work(&w[from], &w[to]); to++) {}
+    double baseline = find_baseline_transfer(w + from, to - from, scratch);
     for (size_t i = from; e == 0 && to - from >= 2 && i < to; i++)
-      if (w[i].transfer_ns > NI_FIND_TRANSFER * usual)
-        e = slow_comm(s, w[i].comm, w[i].transfer_ns / 1e3, usual / 1e3, to - from, hosts, out);
+      if (w[i].transfer_ns > NI_FIND_TRANSFER * baseline)
+        e = name_slow_comm(s, w[i].comm, w[i].transfer_ns / 1e3, baseline / 1e3, to - from, hosts, out);
   }
   free(w);
   free(scratch);
   return e;
 }
 
-static int slow_functions(const struct ni_summary *s, struct slow_host *hosts, double *slow_us,
-                          struct list *out) {
-  struct beside_like *of = calloc(s->n_comms + 1, sizeof *of);
-  int e = of ? by_function(s, of) : -ENOMEM;
+static int name_slow_functions(const struct ni_summary *s, struct slow_host *hosts, double *slow_us,
+                               struct finding_list *out) {
+  struct comm_transfers *of = calloc(s->n_comms + 1, sizeof *of);
+  int e = of ? compare_by_function(s, of) : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
     slow_us[i] = fmax(0, of[i].us - of[i].usual_us);
-    if (of[i].us <= NI_FIND_TRANSFER * of[i].usual_us || of[i].alike < 2)
+    if (of[i].us <= NI_FIND_TRANSFER * of[i].usual_us || of[i].n_peers < 2)
       continue;
-    e = slow_comm(s, i, of[i].us, of[i].usual_us, of[i].alike, hosts, out);
+    e = name_slow_comm(s, i, of[i].us, of[i].usual_us, of[i].n_peers, hosts, out);
   }
   free(of);
   return e;
 }
 
 /* Of the host in the middle: waiting and noise make it less than 1 where nothing is slow. */
-static int usual_busbw(const struct ni_summary *s, double *out) {
+static int find_baseline_busbw(const struct ni_summary *s, double *out) {
   double *x = malloc((s->n_hosts + 1) * sizeof *x);
   size_t n = 0;
   if (!x)
@@ -617,26 +621,26 @@ static int usual_busbw(const struct ni_summary *s, double *out) {
 }
 
 /* What its ranks wait for may not be in the logs. */
-static bool waits_unseen(const struct ni_summary *s, uint32_t host) {
+static bool has_unseen_waits(const struct ni_summary *s, uint32_t host) {
   for (size_t i = 0; i < s->n_processes; i++)
     if (s->process[i].host == host && s->process[i].may_wait_unseen)
       return true;
   return false;
 }
 
-static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, const bool *explained,
-                      struct list *out) {
-  double usual;
-  int e = usual_busbw(s, &usual);
+static int name_hosts_by_durations(const struct ni_summary *s, const struct slow_host *slow,
+                                   const bool *explained, struct finding_list *out) {
+  double baseline;
+  int e = find_baseline_busbw(s, &baseline);
   for (uint32_t i = 0; e == 0 && i < s->n_hosts; i++) {
     const struct ni_host *h = &s->host[i];
     const struct slow_host *x = &slow[i];
-    const bool told = s->one_in == 1 && !explained[i] && !waits_unseen(s, i);
-    const bool low = told && h->busbw_relative < NI_FIND_BUSBW * usual;
-    char host[81], name[81], like[80], more[32];
+    const bool told = s->one_in == 1 && !explained[i] && !has_unseen_waits(s, i);
+    const bool low = told && h->busbw_relative < NI_FIND_BUSBW * baseline;
+    char host[81], name[81], peers[80], more[32];
     if (x->n == 0 && !low)
       continue;
-    struct ni_finding *f = add(out, NI_FIND_SLOW_HOST, i);
+    struct ni_finding *f = append_finding(out, NI_FIND_SLOW_HOST, i);
     if (!f)
       return -ENOMEM;
     ni_safe_text(h->name, host, sizeof host);
@@ -649,17 +653,17 @@ static int slow_hosts(const struct ni_summary *s, const struct slow_host *slow, 
                host, 100 * f->value);
       continue;
     }
-    f->compared = x->alike;
+    f->compared = x->n_peers;
     f->value = x->factor / x->n;
     f->lost_us = x->lost_us;
-    like_text(x->alike, like);
+    peers_text(x->n_peers, peers);
     const struct ni_comm_row *c = &s->comm[x->first];
     if (x->n == 1)
       snprintf(f->text, sizeof f->text,
                "host %s: its %scommunicator %s%s%s (%s ranks) needs %.2f times the transfer time of "
                "%s: %s more",
                host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "",
-               c->id, NI_COUNT(c->n_ranks), f->value, like, ni_duration_text(f->lost_us, more));
+               c->id, NI_COUNT(c->n_ranks), f->value, peers, ni_duration_text(f->lost_us, more));
     else
       snprintf(f->text, sizeof f->text,
                "host %s: %u of its communicators need %.2f times the transfer time of those that "
@@ -680,8 +684,8 @@ static int by_loss(const void *a, const void *b) {
   return x->of < y->of ? -1 : x->of > y->of;
 }
 
-int ni_findings(struct ni_summary *s) {
-  struct list found = {0};
+int ni_judge_by_durations(struct ni_summary *s) {
+  struct finding_list found = {0};
   bool *explained = calloc(s->n_hosts + 1, sizeof *explained);
   struct slow_host *hosts = calloc(s->n_hosts + 1, sizeof *hosts);
   double *slow_us = calloc(s->n_comms + 1, sizeof *slow_us);
@@ -691,17 +695,18 @@ int ni_findings(struct ni_summary *s) {
     by_seats |= s->process[i].may_wait_unseen;
   int e = explained && hosts && slow_us ? 0 : -ENOMEM;
   if (e == 0)
-    e = median_late_share(s, &s->late_share_median);
+    e = find_median_late_share(s, &s->late_share_median);
   if (e == 0)
-    e = sampled ? slow_functions(s, hosts, slow_us, &found) : slow_comms(s, hosts, &found);
+    e = sampled ? name_slow_functions(s, hosts, slow_us, &found) : name_slow_comms(s, hosts, &found);
   if (e == 0 && sampled)
-    e = congestion(s, &found);
+    e = name_congestion(s, &found);
   if (e == 0)
-    e = by_seats ? late_seats(s, slow_us, &found, explained) : late_ranks(s, &found, explained);
+    e = by_seats ? name_late_seats(s, slow_us, &found, explained)
+                 : name_ranks_by_durations(s, &found, explained);
   if (e == 0 && sampled)
-    e = pausing(s, &found);
+    e = name_pausing_rank(s, &found);
   if (e == 0)
-    e = slow_hosts(s, hosts, explained, &found);
+    e = name_hosts_by_durations(s, hosts, explained, &found);
   if (e == 0) {
     if (found.n)
       qsort(found.item, found.n, sizeof *found.item, by_loss);

@@ -8,7 +8,7 @@
  * Judges communicators, processes and hosts by durations, and fills `finding`. Reads comm, process, host and
  * by_comm. -ENOMEM. ni_findings_rules(): what is named and from when on, one sentence.
  */
-int ni_findings(struct ni_summary *s);
+int ni_judge_by_durations(struct ni_summary *s);
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]); /* returns out */
 /* Why own time is not known: a constant. */
 extern const char ni_why_sampled[];

@@ -552,8 +552,8 @@ static void drop(struct fabric *f, uint32_t from, uint32_t to, float us) {
 
 /* The cause that links are; NULL: none. Its cost by the clock is filled where it has one. */
 static const struct ni_cause *caused(struct fabric *f) {
-  assert_int_equal(ni_causes_links(&f->b, &f->causes), 0);
-  assert_int_equal(ni_costs_by_clock(&f->b, &f->causes), 0);
+  assert_int_equal(ni_find_slow_links(&f->b, &f->causes), 0);
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
   return f->causes.n ? &f->causes.item[0] : NULL;
 }
 
@@ -573,8 +573,8 @@ static void test_flapping(void **state) {
               c->level == NI_LEVEL_RANK);
   assert_true(c->bins_hit == 2 && c->from == 10 && c->to == 33 && near(c->share, 54.0 / 7));
   for (uint32_t k = 0; k < BINS; k++)
-    assert_int_equal(ni_cause_at(c, k), (k >= 10 && k < 14) || (k >= 30 && k < 33));
-  assert_true(ni_cause_at_times(&f->b, c) && fabs(c->cost_us - 7 * 900) < 10);
+    assert_int_equal(ni_cause_is_active(c, k), (k >= 10 && k < 14) || (k >= 30 && k < 33));
+  assert_true(ni_cause_comes_and_goes(&f->b, c) && fabs(c->cost_us - 7 * 900) < 10);
   free_fabric(f);
 
   f = new_fabric(); /* once: it is slow, from there to there */
@@ -588,7 +588,7 @@ static void test_flapping(void **state) {
   drop(f, 2, 25, 1000);
   drop(f, 30, 55, 1000);
   c = caused(f);
-  assert_true(c && c->kind == NI_FIND_SLOW_PAIR && !ni_cause_at_times(&f->b, c) && c->cost_us == 0);
+  assert_true(c && c->kind == NI_FIND_SLOW_PAIR && !ni_cause_comes_and_goes(&f->b, c) && c->cost_us == 0);
   free_fabric(f);
 
   f = new_fabric(); /* the first and the last bin are not whole */

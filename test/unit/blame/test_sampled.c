@@ -41,10 +41,10 @@ static struct ni_summary job(void) {
  * One of some numbers a step. Where it is crowded transfers take twice as long, and the steps as `slower`
  * says.
  */
-static struct ni_crowded crowded(uint32_t comms, uint32_t slow_comms, double slower) {
+static struct ni_congestion crowded(uint32_t comms, uint32_t slow_comms, double slower) {
   struct ni_summary s = job();
   struct ni_crossings l = {0};
-  struct ni_crowded out;
+  struct ni_congestion out;
   int64_t at = 1000000;
   for (uint32_t i = 0; i < EACH; i++) {
     const bool slow = i >= 80 && i < 120;
@@ -59,14 +59,14 @@ static struct ni_crowded crowded(uint32_t comms, uint32_t slow_comms, double slo
   }
   s.crossing = l.item;
   s.n_crossings = l.n;
-  assert_int_equal(ni_crossings_crowded(&s, &out), 0);
+  assert_int_equal(ni_crossings_find_congestion(&s, &out), 0);
   ni_crossings_free(&l);
   return out;
 }
 
 static void test_congestion(void **state) {
   (void)state;
-  struct ni_crowded c = crowded(2, 2, 1.3);
+  struct ni_congestion c = crowded(2, 2, 1.3);
   assert_true(c.ratio > 1.9 && c.ratio < 2.1);
   assert_true(c.lost_us > 0.8 * 0.3 * 40 * STEP_US && c.lost_us < 1.2 * 0.3 * 40 * STEP_US);
   assert_int_equal(c.spells, 1);
@@ -112,7 +112,7 @@ static uint32_t pausing(struct ni_outlier *o, size_t n, int64_t run_us) {
   s.outlier = o;
   s.n_outliers = n;
   s.last_us = run_us;
-  assert_int_equal(ni_rare_waits(&s, &p), 0);
+  assert_int_equal(ni_find_rare_waits(&s, &p), 0);
   return p.process;
 }
 

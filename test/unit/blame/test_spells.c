@@ -24,29 +24,29 @@ static void test_period(void **state) {
   (void)state;
   struct ni_spell_moment at[16];
   bool in[16];
-  struct ni_period p = ni_period_of(at, moments(at, 5, 30, 50, 9e5f), in);
+  struct ni_period p = ni_find_period(at, moments(at, 5, 30, 50, 9e5f), in);
   assert_true(p.steps >= 49 && p.steps <= 51 && p.n == 5 && p.first == 30 && p.us > 9e5f && p.us < 9.5e5f);
   uint32_t n = moments(at, 5, 30, 50, 9e5f);
   at[n++] = (struct ni_spell_moment){260, 5e3f, 1}; /* a short one between has another reason */
-  p = ni_period_of(at, n, in);
+  p = ni_find_period(at, n, in);
   assert_true(p.n == 5 && in[0] && in[4] && !in[5]);
   n = moments(at, 6, 30, 50, 9e5f);
   at[3] = at[4];
   at[4] = at[5]; /* one was missed: two periods */
-  p = ni_period_of(at, n - 1, in);
+  p = ni_find_period(at, n - 1, in);
   assert_true(p.steps >= 49 && p.steps <= 51 && p.n == 5);
-  assert_int_equal(ni_period_of(at, moments(at, 2, 30, 50, 9e5f), in).steps, 0);
-  assert_int_equal(ni_period_of(at, moments(at, 8, 30, 2, 9e5f), in).steps,
+  assert_int_equal(ni_find_period(at, moments(at, 2, 30, 50, 9e5f), in).steps, 0);
+  assert_int_equal(ni_find_period(at, moments(at, 8, 30, 2, 9e5f), in).steps,
                    0); /* each second step is no period of its own */
   static const uint32_t by_chance[] = {12, 31, 99, 110, 171, 188, 280};
   for (n = 0; n < 7; n++)
     at[n] = (struct ni_spell_moment){by_chance[n], 2e5f, 1};
-  assert_int_equal(ni_period_of(at, n, in).steps, 0);
+  assert_int_equal(ni_find_period(at, n, in).steps, 0);
   assert_false(in[0]);
   n = moments(at, 3, 30, 50, 2e5f); /* three could be chance: they have to be as long, too */
-  assert_true(ni_period_of(at, n, in).steps > 0);
+  assert_true(ni_find_period(at, n, in).steps > 0);
   at[1].us = 4e5f;
-  assert_int_equal(ni_period_of(at, n, in).steps, 0);
+  assert_int_equal(ni_find_period(at, n, in).steps, 0);
 }
 
 enum { BINS = 200 };
@@ -66,30 +66,30 @@ static void test_bursts(void **state) {
   float x[BINS];
   bool hit[BINS];
   bursts(x, 3, from, 6, 0.2f);
-  struct ni_bursts b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
+  struct ni_bursts b = ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
   assert_true(b.n == 3 && b.bins == 18 && b.excess > 0.18f && b.excess < 0.22f && hit[10] && hit[15] &&
               !hit[16] && !hit[9]);
   x[62] = 0; /* one bin does not end a burst */
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 3);
-  assert_int_equal(ni_bursts_of(x, BINS, 0.06f, NI_BURSTS_IN_A_ROW, hit).n, 0); /* chance makes as much */
+  assert_int_equal(ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 3);
+  assert_int_equal(ni_find_bursts(x, BINS, 0.06f, NI_BURSTS_IN_A_ROW, hit).n, 0); /* chance makes as much */
   assert_false(hit[10]);
   x[62] = x[63] = NAN; /* nor do two that another rank's pause silences */
-  b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
+  b = ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
   assert_true(b.n == 3 && b.bins == 18);
   bursts(x, 3, from, 6, 0.09f);
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
+  assert_int_equal(ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
   bursts(x, 3, from, 1, 0.3f); /* single bins are pauses or chance */
-  b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
+  b = ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
   assert_true(b.n == 0 && b.area == 0);
   bursts(x, 1, from, 60, 0.2f); /* an episode */
-  b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
+  b = ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit);
   assert_true(b.n == 0 && b.area > 11);
   bursts(x, 3, from, 45, 0.2f); /* most of the run */
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
+  assert_int_equal(ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
   bursts(x, 3, from, 6, 0.2f);
   for (uint32_t k = 0; k < BINS; k++)
     x[k] += 0.08f; /* it is late all along */
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
+  assert_int_equal(ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
 }
 
 /*
@@ -104,17 +104,17 @@ static void test_single_bins(void **state) {
   for (uint32_t i = 0; i < 20; i++)
     from[i] = 3 + i * 9 + i % 3;
   bursts(x, 20, from, 1, 0.2f);
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
-  const struct ni_bursts b = ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit);
+  assert_int_equal(ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
+  const struct ni_bursts b = ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit);
   assert_true(b.n == 20 && b.bins == 20 && b.excess > 0.17f && b.excess < 0.23f);
   assert_true(hit[from[0]] && hit[from[19]] && !hit[from[0] + 1]);
-  assert_int_equal(ni_bursts_of(x, BINS, 0.04f, NI_BURSTS_OF_ONE, hit).n, 0); /* chance makes as much */
+  assert_int_equal(ni_find_bursts(x, BINS, 0.04f, NI_BURSTS_OF_ONE, hit).n, 0); /* chance makes as much */
   bursts(x, 4, from, 1, 0.2f);
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit).n, 0);
+  assert_int_equal(ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit).n, 0);
   bursts(x, 20, from, 1, 0.1f);
   for (uint32_t k = 0; k < BINS; k++)
     x[k] += 0.045f; /* it is late all along */
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit).n, 0);
+  assert_int_equal(ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_OF_ONE, hit).n, 0);
 }
 
 /*
@@ -205,7 +205,7 @@ static void test_waits_outside(void **state) {
                                      .bin_steps = 1};
   }
   struct ni_causes out = {0};
-  assert_int_equal(ni_spells_pauses(&b, &out), 0);
+  assert_int_equal(ni_find_pauses(&b, &out), 0);
   assert_true(out.n > 0 && out.item[0].kind == NI_FIND_PERIODIC);
   assert_true(out.item[0].n_items == 1 && out.item[0].item[0] == 0);
   ni_causes_free(&out);

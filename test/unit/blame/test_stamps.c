@@ -140,10 +140,10 @@ static void test_onset_is_no_burst(void **state) {
   bool hit[BINS];
   for (uint32_t k = 0; k < BINS; k++)
     x[k] = k < 100 ? 0 : k % 20 < 4 ? 0.08f : 0.14f;
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
+  assert_int_equal(ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 0);
   for (uint32_t k = 100; k < BINS; k++)
     x[k] = k % 20 < 4 ? 0 : 0.14f;
-  assert_int_equal(ni_bursts_of(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 5);
+  assert_int_equal(ni_find_bursts(x, BINS, 0.01f, NI_BURSTS_IN_A_ROW, hit).n, 5);
 }
 
 /*
@@ -197,7 +197,7 @@ static void test_always_last(void **state) {
     }
     if (late)
       (void)ni_cause_add(&causes, NI_FIND_LATE_RANK, NI_LEVEL_RANK, 0);
-    assert_int_equal(ni_causes_links(&b, &causes), 0);
+    assert_int_equal(ni_find_slow_links(&b, &causes), 0);
     assert_int_equal(causes.n, 1); /* the link, or the late rank alone */
     assert_int_equal(causes.item[0].links, !late);
     ni_causes_free(&causes);

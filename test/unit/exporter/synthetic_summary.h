@@ -388,7 +388,7 @@ static struct ni_summary *synthetic_summary(unsigned nodes, unsigned sizes) {
                                .where = where,
                                .n_where = 2};
   s->time_from = NI_TIME_START;
-  if (ni_findings(s) < 0)
+  if (ni_judge_by_durations(s) < 0)
     abort();
   return s;
 }

@@ -1,5 +1,5 @@
 /*
- * Causes: who is slow, how much and when; before it is known what that costs (replay.h) and why (say.h).
+ * Causes: who is slow, how much and when; before it is known what that costs (replay.h) and why (describe.h).
  *
  * Thresholds are chosen with `make verdicts` on its set for tuning; docs/verdicts.md has the table of what
  * was kept back. Threads: the main one. Ownership: ni_causes_free(). Failure: -ENOMEM.
@@ -9,77 +9,133 @@
 
 #include "exporter/model/sums/ranks/blame.h"
 
-/* of the own time of a step: a rank that takes so much longer than its like is late */
+/* ---- what all comparisons have in common ---- */
+
+/* The baseline is the lower quartile of the peers, because up to half of them can be slow. */
+#define NI_CAUSE_BASELINE 0.25
+/* A standard deviation from bin to bin: so many times the median difference of neighbouring bins. */
+#define NI_CAUSE_NOISE 1.0484f
+/*
+ * How far those peers lie apart that are not slow: these two quantiles are both of such peers, and lie so
+ * many standard deviations from each other.
+ */
+#define NI_CAUSE_SPREAD_LOW 0.1
+#define NI_CAUSE_SPREAD_HIGH 0.4
+#define NI_CAUSE_SPREAD 1.03f
+/*
+ * An interval that begins or ends within a twentieth of the run, or 3 bins, of its begin or end reaches to
+ * that.
+ */
+#define NI_CAUSE_NEAR_END 20u
+#define NI_CAUSE_NEAR_END_MIN 3u
+/* A mean has to be so many standard errors above the others, or chance can do as much. */
+#define NI_CAUSE_SIGMA 6.0f
+/* A cause lasts so many bins. */
+#define NI_CAUSE_BINS 5u
+
+/* ---- late ranks: shares are of the own time of a step ---- */
+
+/* A rank is late if it takes so much longer than its peers. */
 #define NI_CAUSE_OWN 0.02f
-/* where an interval of such steps is looked for: what lies below does not belong to it */
+/* Bins in which it takes less than that longer do not belong to the interval in which it is late. */
 #define NI_CAUSE_OWN_FLOOR 0.012f
-#define NI_CAUSE_APART 5.0f /* times as far from its like as these are from each other, */
-#define NI_CAUSE_SIGMA 6.0f /* its mean is so many standard errors above the others */
-#define NI_CAUSE_BINS 5u    /* and it lasts so many bins */
-/* and over the whole run it is so much of the own time: what lasts for a moment only is noise */
+/* It is so many times as far from its peers as these are from each other. */
+#define NI_CAUSE_APART 5.0f
+/* Over the whole run it takes so much longer: what lasts for a moment only is noise. */
 #define NI_CAUSE_OF_RUN 0.004f
-/* of a rank's idle time, more than elsewhere, lies before what begins as soon as it is launched: */
-#define NI_CAUSE_LAUNCHED 0.15f
-/* in a pipeline so much more than on other hosts before the same work; */
-#define NI_CAUSE_LAUNCHED_LIKE 0.05f
-/* its CPU is slow where its own time is so much longer as well */
-#define NI_CAUSE_LAUNCH_OWN 0.01f
-/* and that is so many standard deviations more than on other hosts */
-#define NI_CAUSE_LAUNCH_APART 3.0f
-#define NI_CAUSE_OF_HOST 0.75f     /* of its ranks: then it is the host */
-#define NI_CAUSE_OF_HOST_MOST 2.0f /* times the mean of these: no rank of it stands out so far */
-#define NI_CAUSE_STAGE 1.03f       /* times the own time of the other stages */
-#define NI_CAUSE_LINK 1.1f         /* times the transfer time of its like */
-#define NI_CAUSE_LINK_FLOOR 1.06f
-#define NI_CAUSE_LINK_OF_RUN 0.05f /* so much longer over the whole run */
-/* of an operation, longer: twice the resolution of the coarsest timers */
-#define NI_CAUSE_LINK_LEAST_US 2.0f
-/* beyond usual, as a share: one bin counts for no more when it is asked whether a link is slow */
-#define NI_CAUSE_LINK_MOST 4.0f
-/* beyond usual, as a share: a link that takes so much longer for some bins has dropped, */
-#define NI_CAUSE_DROP 0.4f
-#define NI_CAUSE_DROP_QUIET 0.1f /* where it takes less than that longer in the other bins, */
-/* of all bins at most: then steps without the cause say how long those with it would be, */
-#define NI_CAUSE_AT_TIMES 0.67f
-/* and the bins of a drop are so much beyond usual together: a single one at twice its time, or some */
-#define NI_CAUSE_DROP_SUM 1.0
-#define NI_CAUSE_DROPS 5.0 /* what drops take longer in all, in times of a bin: less is chance */
-/* times its own quiet time: in a bin where most links across hosts are so slow, the fabric is */
-#define NI_CAUSE_CROWDED 1.25f
-/* and so many times what transfers differ from bin to bin: stamps that are off do that */
-#define NI_CAUSE_CROWDED_APART 4.0f
-#define NI_CAUSE_CROWDED_BINS 0.02f /* of the run, and three of them; */
-#define NI_CAUSE_CROWDED_LINKS 3u   /* or so many bins in which as many links or more are */
-#define NI_CAUSE_CROWDED_FAR 2u     /* slow by as much as a link that drops */
-/* a link whose transfers are less than that of a step is not judged */
-#define NI_CAUSE_LINK_OF_STEP 0.002f
-/* times what half of its like have in bins that are as long: bursts are no chance */
+/* Bursts: so many times what half of the peers have in bins that are as long. Less is chance. */
 #define NI_CAUSE_BURSTS 6.0f
-/* of the run: what costs less is not named: chance and the pace of a healthy job do as much, */
+/*
+ * It launches late if so much more of its idle time than elsewhere lies before what begins as soon as
+ * launched,
+ */
+#define NI_CAUSE_LAUNCHED 0.15f
+/* or, in a pipeline, so much more than on other hosts before the same work. */
+#define NI_CAUSE_LAUNCHED_LIKE 0.05f
+/* Its CPU is slow if its own time is longer as well, by so much, */
+#define NI_CAUSE_LAUNCH_OWN 0.01f
+/* and by so many standard deviations of other hosts. */
+#define NI_CAUSE_LAUNCH_APART 3.0f
+/* The host is named where so many of its ranks are late, */
+#define NI_CAUSE_OF_HOST 0.75f
+/* and none of them by more than so many times their mean: else it is that rank. */
+#define NI_CAUSE_OF_HOST_MOST 2.0f
+/* A stage is slow if it computes so many times as long as the others. */
+#define NI_CAUSE_STAGE 1.03f
+
+/* ---- slow links: shares are of the transfer time, beyond the baseline ---- */
+
+/* A link is slow if its transfers take so many times as long as those of its peers. */
+#define NI_CAUSE_LINK 1.1f
+/* Bins in which they take less than that do not belong to the interval in which it is slow. */
+#define NI_CAUSE_LINK_FLOOR 1.06f
+/* Over the whole run they take so much longer. */
+#define NI_CAUSE_LINK_OF_RUN 0.05f
+/* An operation takes so much longer: twice the resolution of the coarsest timers. */
+#define NI_CAUSE_LINK_LEAST_US 2.0f
+/* One bin counts for no more than that when it is asked whether a link is slow. */
+#define NI_CAUSE_LINK_MOST 4.0f
+/* A link is not judged if its transfers are less than that of a step. */
+#define NI_CAUSE_LINK_OF_STEP 0.002f
+/* A link drops if it takes so much longer in some bins, */
+#define NI_CAUSE_DROP 0.4f
+/* and less than that longer in the others. */
+#define NI_CAUSE_DROP_QUIET 0.1f
+/*
+ * Drops lie in so many of all bins at most: then steps without the cause say how long those with it would be.
+ */
+#define NI_CAUSE_NOW_AND_THEN 0.67f
+/* The bins of one drop take so much longer together: a single one twice as long, or several ones less. */
+#define NI_CAUSE_DROP_SUM 1.0
+/* All drops take so many times a bin longer together: less is chance. */
+#define NI_CAUSE_DROPS 5.0
+/* The fabric is slow in a bin in which most links across hosts take so many times their own quiet time, */
+#define NI_CAUSE_CROWDED 1.25f
+/* and are slow by so many times what they differ by from bin to bin: stamps that are off do that. */
+#define NI_CAUSE_CROWDED_APART 4.0f
+/* There are so many of these bins, as a share of the run, and three at least, */
+#define NI_CAUSE_CROWDED_BINS 0.02f
+/* or so many in which so many links are as slow as a link that drops. */
+#define NI_CAUSE_CROWDED_FAR 2u
+#define NI_CAUSE_CROWDED_LINKS 3u
+
+/* ---- which causes are named: shares are of the run ---- */
+
+/* A cause that costs less is not named: chance, and the pace of a healthy job, cost as much. */
 #define NI_CAUSE_COST 5e-3
-#define NI_CAUSE_LINK_COST 1e-3   /* of links less than this, */
-#define NI_CAUSE_LINK_SMALL 0.15f /* and where they take less than that longer */
-/* less than this; so is a communicator of which nothing says whose link it is: there are many of them, */
-#define NI_CAUSE_LINK_SMALL_COST 4e-3
-/* of ranks less than this unless they take NI_CAUSE_SMALL longer, */
+/* Ranks that take less than NI_CAUSE_SMALL longer have to cost so much. */
 #define NI_CAUSE_SMALL_COST 6e-3
 #define NI_CAUSE_SMALL 0.05f
+/* Links have to cost so much, */
+#define NI_CAUSE_LINK_COST 1e-3
 /*
- * where the replay saw one block of steps alone (a thousand ranks for a few steps): what it says is chance,
+ * and more where they take less than NI_CAUSE_LINK_SMALL longer. So has a communicator of which nothing says
+ * whose link is slow: there are many of them.
+ */
+#define NI_CAUSE_LINK_SMALL 0.15f
+#define NI_CAUSE_LINK_SMALL_COST 4e-3
+/*
+ * Where the replay saw one block of steps only (a thousand ranks, for a few steps) its word is chance below
+ * that.
  */
 #define NI_CAUSE_ONCE_COST 1e-2
-/* of ranks that have one communicator alone (FSDP, DDP): operations hide most of their own time */
+/*
+ * Ranks that have one communicator only (FSDP, DDP) have to cost so much: operations hide most of their own
+ * time.
+ */
 #define NI_CAUSE_REST_COST 8e-3
-/* nor what costs a tenth of the largest and less than NI_CAUSE_BESIDE_COST of the run: where operations */
-#define NI_CAUSE_BESIDE 0.1
-/* run beside the computing, own time is what is left of it, and one late rank moves that of the others */
-#define NI_CAUSE_BESIDE_COST 5e-3
+/*
+ * Ranks that cost less than a tenth of the largest cause have to cost so much. Where operations overlap the
+ * computing, own time is what is left of it, and one late rank moves that of the others.
+ */
+#define NI_CAUSE_OF_LARGEST 0.1
+#define NI_CAUSE_OF_LARGEST_COST 5e-3
 #define NI_CAUSES_MAX 64u
 
 /*
- * Others get ahead of a late rank place by place: it is late by so much (part) of excess_us. apart 0: that is
- * so; 1: it is all of excess_us. rate: by places that tell it, it takes so much longer in all, which is
- * of_sum of what its gaps are longer by together; 0: none tell it.
+ * Others may get ahead of a late rank from place to place: then it is late by `part` of excess_us, not by all
+ * of it. apart: from 0 (they do) to 1 (they do not). rate: how much longer it takes in all, by those places
+ * that tell it; 0: none do. of_sum: that, as a part of what its gaps are longer by together.
  */
 struct ni_lead {
   float part, apart, rate, of_sum;
@@ -92,37 +148,38 @@ struct ni_cause {
   uint32_t other; /* of a pair: the second host or rank; NI_BLAME_NONE */
   uint32_t *item; /* ranks or links that are slow by it */
   uint32_t n_items;
-  bool links;      /* item: links */
-  uint32_t *alone; /* links that cross what is slow, too, and have no like to be compared with */
-  uint32_t n_alone;
+  bool links;          /* item: links */
+  uint32_t *unmatched; /* links that cross what is slow as well, and have no peers to be compared with */
+  uint32_t n_unmatched;
   /* of links: what they are, a SLOW_ kind or congestion, also where kind is FLAPPING */
   enum ni_finding_kind link;
   bool *at;         /* bins in which it is at work; NULL: all of from..to. Owned */
-  bool rest;        /* own time is seen only as far as the one communicator leaves the rank idle */
+  bool rest;        /* the rank has one communicator: its own time is seen only where that leaves it idle */
   bool can_be_work; /* of a stage: it is slow, or has something more to do: told as a note */
   /* own time: operations are launched late; share is of the idle time before these */
   bool launch;
   uint32_t from, to; /* bins, half open */
   /* congestion: so many of these; pauses, bursts, drops of a flapping link: how many of them */
   uint32_t bins_hit;
-  double most_us;  /* ... it costs so much at most; 0: no bound */
+  double most_us;  /* it costs so much at most; 0: no bound */
   uint32_t period; /* in steps; 0: none */
-  bool few;        /* pauses are few, but long */
+  bool few;        /* of pauses: they are few, but long */
   bool in_place;   /* of periodic work: each time in the same place of the step */
   bool one_by_one; /* bursts are of one bin, mostly */
   float of_run;    /* bins that are hit, as a share */
   /*
-   * own time of a step more than usual, and as a share of it. Links: share is times usual - 1. Pauses: us of
-   * one, 0
+   * By how much own time of a step is longer than its baseline, and that as a share of the baseline. Links:
+   * share alone, of transfers. Pauses: excess_us alone, of one pause.
    */
   float excess_us, share;
-  float more_bytes; /* uneven work: than its like exchange, as a share */
+  float more_bytes; /* of uneven work: bytes more than its peers exchange, as a share */
   /*
-   * own time: excess_us as a share of what is seen between operations (launch: of what is idle before these)
+   * Own time: excess_us as a share of what is seen between operations (launch: of what is idle before late
+   * ones)
    */
   float of_gaps;
   struct ni_lead lead;             /* of a late rank */
-  uint32_t alike;                  /* compared with so many */
+  uint32_t n_peers;                /* compared with so many */
   double cost_us, low_us, high_us; /* of the run */
   bool not_clocked;                /* it comes and goes, but no steps without such causes are there */
 };
@@ -134,42 +191,48 @@ struct ni_causes {
 };
 
 /*
- * Steps in which the whole network is slow: fills out->crowded. Before the others, since what links lose then
- * is nobody's, and a rank that waits for them elsewhere than in other steps looks late.
+ * Steps in which the whole network is slow: fills out->crowded. Call it before the others: what links lose in
+ * these steps is nobody's, and a rank that waits elsewhere than in other steps looks late.
  */
-int ni_causes_fabric(const struct ni_blame *b, struct ni_causes *out);
+int ni_find_congestion(const struct ni_blame *b, struct ni_causes *out);
 /* What ranks, hosts, replicas and stages do themselves. */
-int ni_causes_own(const struct ni_blame *b, struct ni_causes *out);
+int ni_find_late_ranks(const struct ni_blame *b, struct ni_causes *out);
 /* What lies between them. */
-int ni_causes_links(const struct ni_blame *b, struct ni_causes *out);
+int ni_find_slow_links(const struct ni_blame *b, struct ni_causes *out);
 void ni_causes_free(struct ni_causes *c);
+/* So many bins are near to an end of the run. */
+static inline uint32_t ni_cause_near_end(const struct ni_blame *b) {
+  const uint32_t near = b->bins / NI_CAUSE_NEAR_END;
+  return near > NI_CAUSE_NEAR_END_MIN ? near : NI_CAUSE_NEAR_END_MIN;
+}
 /* In this bin it is at work. */
-static inline bool ni_cause_at(const struct ni_cause *c, uint32_t bin) {
-  return bin >= c->from && bin < c->to && (!c->at || c->at[bin]);
+static inline bool ni_cause_is_active(const struct ni_cause *c, uint32_t bin) {
+  const bool in_interval = bin >= c->from && bin < c->to;
+  return in_interval && (!c->at || c->at[bin]);
 }
 /*
- * What comes and goes: pauses and bursts, and links that are slow in NI_CAUSE_AT_TIMES of the bins or fewer.
- * Such steps stand beside others without the cause, so their cost is counted by the clock.
+ * What comes and goes: pauses and bursts, and links that are slow in NI_CAUSE_NOW_AND_THEN of the bins or
+ * fewer. There are steps without the cause near to such steps, so the cost is counted by the clock.
  */
-bool ni_cause_at_times(const struct ni_blame *b, const struct ni_cause *c);
+bool ni_cause_comes_and_goes(const struct ni_blame *b, const struct ni_cause *c);
 /*
- * Fills the costs of all causes for which ni_cause_at_times() holds: what their steps, and those beside them,
- * took longer than the nearest steps without such a cause. A step's length is the median over ranks of the
- * time between starts on one rank, so no clock is compared with another. No replay: its sample need not have
- * these steps. -ENOMEM.
+ * Fills the costs of all causes for which ni_cause_comes_and_goes() holds: what their steps, and those next
+ * to them, took longer than the nearest steps without such a cause. A step's length is the median over ranks
+ * of the time between starts on one rank, so no clock is compared with another. No replay: its sample need
+ * not have these steps. -ENOMEM.
  */
-int ni_costs_by_clock(const struct ni_blame *b, struct ni_causes *causes);
+int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes);
 
 /* A new one; NULL: no more are named. */
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level,
                               uint32_t of);
-int ni_cause_item(struct ni_cause *c, uint32_t item);
-int ni_cause_alone(struct ni_cause *c, uint32_t link);
+int ni_cause_add_item(struct ni_cause *c, uint32_t item);
+int ni_cause_add_unmatched(struct ni_cause *c, uint32_t link);
 
 /*
  * The run of numbers x[0..n) with the largest sum of (x - floor); NAN counts as the floor. False: none is
  * above it.
  */
-bool ni_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, uint32_t *to);
+bool ni_find_longest_above(const float *x, uint32_t n, float floor, uint32_t *from, uint32_t *to);
 
 #endif

@@ -5,41 +5,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "alike.h"
+#include "peer_groups.h"
 #include "exporter/base/order.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
+/* A rank is odd in a place if it takes so many times as long there, or as short, as it does elsewhere. */
 #define ODD_PLACE 1.25f
-#define LEAD_LEAST_US 20.0f
-#define LEAD_RISES 0.15f /* the first of them beside their mean: it runs ahead all the time; */
-#define LEAD_FLAT 0.45f  /* not at all */
-/* of a late rank's gap: others that take less wait for the operation before it */
-#define LEAD_HELD 0.02f
-/* of what its gaps are longer by, where they are: they run ahead of it */
-#define LEAD_HELD_OF 0.25
-/* of what it computes: others whose gap is shorter are held up now and then */
-#define LEAD_CHANCE 0.04f
-#define LEAD_AGAIN 0.6f       /* of what others were ahead, */
-#define LEAD_AGAIN_HELD 0.85f /* where that is the least that they were */
-/* times what a place that begins anew says: then others were ahead before */
-#define LEAD_CARRIED 3
-#define LEAD_ALL 0.9   /* of what it computes: places that tell nearly all of it */
-#define LEAD_TOLD 0.02 /* of its gaps: places that say how much longer it takes there */
-/* of half a step: times that are less say nothing about what a place waits for */
+/* Where more than one member in so many is odd the place is not compared. */
+enum { ODD_MOST = 4 };
+/* Times shorter than this part of half a step say nothing about what a place waits for. */
 #define ODD_LITTLE 0.02f
+/* Gaps that are longer by less say nothing about others that get ahead. */
+#define LEAD_LEAST_US 20.0f
+/* A late rank has to take longer in so many places, or nothing is said about others that get ahead. */
+enum { LEAD_PLACES_MIN = 4 };
+/* The first place is longer by this part of their mean: others run ahead all the time. */
+#define LEAD_RISES 0.15f
+/* It is longer by this part: they do not run ahead at all. In between it is said in part. */
+#define LEAD_FLAT 0.45f
+/* Others wait for the operation before a gap if theirs is less than this part of the late rank's. */
+#define LEAD_HELD 0.02f
+/* They run ahead of it if they are held up in this part of what its gaps are longer by. */
+#define LEAD_HELD_OF 0.25
+/* Others whose gap is less than this part of what the rank computes are held up now and then, by chance. */
+#define LEAD_CHANCE 0.04f
+/* Others that are ahead by less than this part of what they were have waited, and get ahead anew. */
+#define LEAD_AGAIN 0.6f
+/* The same, where it is only known that they were ahead by so much or more. */
+#define LEAD_AGAIN_HELD 0.85f
+/* Others were ahead before if gaps are so many times as long as a place that begins anew says. */
+#define LEAD_CARRIED 3
+/*
+ * Of what the rank computes: so much has to lie in places that tell its rate, to say that others stay ahead.
+ */
+#define LEAD_ALL 0.9
+/* Of its gaps: so much has to lie in places that tell its rate. */
+#define LEAD_TOLD 0.02
+/* No rank is longer by more than this part of what a place took, whatever few places say. */
+#define LEAD_MOST 0.9
 
-struct at_place {
+struct member_place {
   uint64_t at, name;
   uint32_t rank, order;
   float usual_us, mean_us,
       times; /* times: what is usual for the class there; then: how much longer than that */
 };
-static NI_ORDER_BY(by_place, struct at_place, at, usual_us,
-                   rank) static NI_ORDER_BY(by_order, struct at_place, rank,
-                                            order) static NI_ORDER_BY(by_rank, struct at_place, rank, times)
+static NI_ORDER_BY(by_place, struct member_place, at, usual_us, rank);
+static NI_ORDER_BY(by_order, struct member_place, rank, order);
+static NI_ORDER_BY(by_rank, struct member_place, rank, times);
 
-    /* The end of the place that begins at `from`. */
-    static size_t place_end(const struct at_place *at, size_t n, size_t from) {
+/* The end of the place that begins at `from`. */
+static size_t find_place_end(const struct member_place *at, size_t n, size_t from) {
   size_t to = from + 1;
   while (to < n && at[to].at == at[from].at)
     to++;
@@ -47,7 +63,7 @@ static NI_ORDER_BY(by_place, struct at_place, at, usual_us,
 }
 
 /* What most of n wait for, if more than half do. */
-static uint64_t most_wait_for(const struct at_place *at, size_t n) {
+static uint64_t find_majority_wait(const struct member_place *at, size_t n) {
   uint64_t name = 0;
   size_t votes = 0;
   for (size_t i = 0; i < n; i++) {
@@ -59,26 +75,28 @@ static uint64_t most_wait_for(const struct at_place *at, size_t n) {
 }
 
 /*
- * Adds what the members take longer in one place. Where many are far longer or shorter there than they are
- * elsewhere they wait for different things, and cannot be compared; nor can one that is so and waits for
- * something else than most.
+ * Adds what the members take longer in one place. A member is odd if it takes far longer or shorter there
+ * than it does elsewhere: it may wait for something else. Where many are odd the place is not compared at
+ * all. Else an odd member is left out if it does wait for something else than most. Returns the place's
+ * baseline.
  */
-static float add_place(struct at_place *at, size_t n, float little, const float *middle, float *over) {
-  const float usual = at[n == 2 ? 0 : (n - 1) / 4].usual_us;
-  const uint64_t name = most_wait_for(at, n);
+static float add_place_excess(struct member_place *at, size_t n, float little, const float *middle,
+                              float *over) {
+  const float baseline = at[n == 2 ? 0 : (n - 1) / 4].usual_us;
+  const uint64_t name = find_majority_wait(at, n);
   size_t odd = 0;
   for (int pass = 0; pass < 2; pass++)
     for (size_t i = 0; i < n; i++) {
-      float beside = (at[i].usual_us + little) / (usual + little) / middle[at[i].rank];
-      bool is_odd = !(beside <= ODD_PLACE && beside * ODD_PLACE >= 1);
-      if (pass == 0 && (odd += is_odd) * 4 > n)
+      const float times = (at[i].usual_us + little) / (baseline + little) / middle[at[i].rank];
+      const bool is_odd = !(times <= ODD_PLACE && times * ODD_PLACE >= 1);
+      if (pass == 0 && (odd += is_odd) * ODD_MOST > n)
         return 0;
       if (pass == 1)
         at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
       if (pass == 1 && !(is_odd && at[i].name != name))
-        over[at[i].rank] = (isnan(over[at[i].rank]) ? 0 : over[at[i].rank]) + at[i].usual_us - usual;
+        over[at[i].rank] = (isnan(over[at[i].rank]) ? 0 : over[at[i].rank]) + at[i].usual_us - baseline;
     }
-  return usual;
+  return baseline;
 }
 
 /*
@@ -91,26 +109,26 @@ static float add_place(struct at_place *at, size_t n, float little, const float 
  * rank is named for, it does there what does not make it late (it waits for its CPU when a step begins):
  * it is late by its rate in all the rest.
  */
-struct ahead {
+struct lead_track {
   float us;
   bool exact;             /* else they are so far ahead or further */
   double longer, elapsed; /* what it took longer in places that tell it, and how long these were */
   double anew, anew_own;  /* of those in which others begin to get ahead */
   double apart;           /* places in which it does not take longer */
   double held;            /* what it took longer where others are held up */
-  double hidden;          /* operations that it computed beside, in us */
+  double hidden;          /* operations that it overlapped with computing, in us */
 };
 
-static bool held_up(const struct at_place *at) {
+static bool are_others_held_up(const struct member_place *at) {
   const float others = at->mean_us - at->times;
   return at->times >= LEAD_LEAST_US && others < fmaxf(LEAD_LEAST_US, LEAD_HELD * at->mean_us);
 }
 
-static void go_on(struct ahead *x, const struct at_place *at, float op_us, float least) {
+static void follow_place(struct lead_track *x, const struct member_place *at, float op_us, float least) {
   const float own = at->mean_us, more = at->times, others = own - more;
   if (isnan(more) || own < least)
     return; /* one after the other: nothing is computed between */
-  if (held_up(at) || (more >= LEAD_LEAST_US && others < LEAD_CHANCE * (own + op_us))) {
+  if (are_others_held_up(at) || (more >= LEAD_LEAST_US && others < LEAD_CHANCE * (own + op_us))) {
     x->us = fmaxf(x->us, more);
     x->exact = false;
     x->held += more;
@@ -132,50 +150,51 @@ static void go_on(struct ahead *x, const struct at_place *at, float op_us, float
 }
 
 /*
- * Others get ahead of a rank and stay so: its gaps are longer by a multiple of the rate at which it takes
- * longer where they begin to. Where each operation waits for all and nothing is computed beside it gaps
- * are longer by one rate alike. sum, own: of all gaps.
+ * Others get ahead of a rank and stay ahead. Then its gaps are longer by several times the rate that it takes
+ * longer at where they begin to get ahead. Where each operation waits for all, and nothing overlaps it, all
+ * gaps are longer by the same rate. sum, own: of all gaps.
  */
-static bool carried(const struct ahead *x, double sum, double own, double all) {
+static bool is_lead_carried(const struct lead_track *x, double sum, double own, double all) {
   if (x->anew <= 0 || x->elapsed < LEAD_ALL * all)
     return false;
   return (sum - x->anew) * x->anew_own >= LEAD_CARRIED * x->anew * (own - x->anew_own);
 }
 
 /*
- * Others are held up in much of what a rank takes longer, or stay ahead: they run ahead of it. Then its
- * gaps add up to more than it is late by: it takes longer at the rate of the places that tell it, in all
- * that it computes but where it takes no longer. rate is beside all that it computes, so few places alone
- * name nobody. rate 0: that is not so, or no place tells it. op_us: of an operation, at, n, sum:
- * lead_of().
+ * Others run ahead of a rank if they are held up in much of what it takes longer, or stay ahead. Then its
+ * gaps add up to more than it is late by. It is late by the rate of those places that tell it, in all that it
+ * computes except where it takes no longer. The rate is of all that it computes, so a few places alone name
+ * nobody. rate 0: nobody runs ahead, or no place tells it. op_us: of one operation; at, n, sum: as in
+ * find_lead().
  */
-static struct ni_lead late_by_rate(const struct at_place *at, size_t n, float op_us, double sum) {
-  struct ahead x = {.us = 0};
+static struct ni_lead estimate_late_rate(const struct member_place *at, size_t n, float op_us, double sum) {
+  struct lead_track x = {.us = 0};
   double own = 0;
   for (size_t i = 0; i < n; i++)
     own += at[i].mean_us;
-  /* a launch or two are no computing: who is ahead stays so there, though no gap is longer */
+  /* A gap of a launch or two is no computing. Who is ahead stays ahead there, though no gap is longer. */
   const float least = fmaxf(LEAD_LEAST_US, LEAD_HELD * (float)(own / (double)n));
   for (int pass = 0; pass < 2; pass++) { /* once to know where they are when the step begins */
-    x = (struct ahead){.us = x.us, .exact = x.exact};
+    x = (struct lead_track){.us = x.us, .exact = x.exact};
     for (size_t i = 0; i < n; i++)
-      go_on(&x, &at[i], op_us, least);
+      follow_place(&x, &at[i], op_us, least);
   }
   const double all = own + x.hidden;
-  if (x.held < LEAD_HELD_OF * sum && !carried(&x, sum, own, all))
+  if (x.held < LEAD_HELD_OF * sum && !is_lead_carried(&x, sum, own, all))
     return (struct ni_lead){0};
   if (x.elapsed < LEAD_TOLD * own || x.longer <= 0)
     return (struct ni_lead){0};
-  const double late = fmin(0.9, x.longer / x.elapsed) * (all - x.apart);
+  const double late = fmin(LEAD_MOST, x.longer / x.elapsed) * (all - x.apart);
   return (struct ni_lead){.rate = (float)(late / (all - late)), .of_sum = (float)fmin(1, late / sum)};
 }
 
 /*
- * Where one communicator is all a rank has and it computes while operations run, others get ahead of a late
- * one from place to place until they wait for an operation; each gap is longer by all of that. Then it is
- * late by the longest of these, not by their sum. at: of a rank, in order; step_us: its step.
+ * How far others get ahead of a rank that has one communicator only, and computes while operations run. They
+ * get ahead of a late one from place to place, until they wait for an operation, and each of its gaps is
+ * longer by all of that. Then it is late by the longest of these gaps, not by their sum. at: its places, in
+ * order; step_us: of its step.
  */
-static struct ni_lead lead_of(const struct at_place *at, size_t n, float step_us) {
+static struct ni_lead find_lead(const struct member_place *at, size_t n, float step_us) {
   float most = 0, first = 0;
   double sum = 0, own = 0;
   uint32_t longer = 0;
@@ -188,9 +207,9 @@ static struct ni_lead lead_of(const struct at_place *at, size_t n, float step_us
     most = fmaxf(most, at[i].times);
     sum += at[i].times;
   }
-  if (longer < 4)
+  if (longer < LEAD_PLACES_MIN)
     return (struct ni_lead){.part = 1, .apart = 1};
-  struct ni_lead lead = late_by_rate(at, n, (float)fmax(0, step_us - own) / (float)n, sum);
+  struct ni_lead lead = estimate_late_rate(at, n, (float)fmax(0, step_us - own) / (float)n, sum);
   float rise = first * (float)longer / (float)sum;
   lead.part = (float)(most / sum);
   lead.apart = fminf(1, fmaxf(0, (rise - LEAD_RISES) / (LEAD_FLAT - LEAD_RISES)));
@@ -201,7 +220,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   size_t n = 0, all = 0;
   for (uint32_t i = 0; i < w->n; i++)
     all += b->rank[w->member[i]].n_places;
-  struct at_place *at = malloc((all + 1) * sizeof *at);
+  struct member_place *at = malloc((all + 1) * sizeof *at);
   float *middle = malloc(((size_t)b->n_ranks + 1) * sizeof *middle),
         *step_us = malloc((w->n + 1) * sizeof *step_us);
   if (!at || !middle || !step_us) {
@@ -214,7 +233,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
     const struct ni_blame_rank *o = &b->rank[w->member[i]];
     for (uint32_t k = 0; k < o->n_places; k++) {
       const struct ni_blame_place *p = &o->place[k];
-      at[n++] = (struct at_place){p->at, p->name, w->member[i], p->order, p->usual_us, p->mean_us, 1};
+      at[n++] = (struct member_place){p->at, p->name, w->member[i], p->order, p->usual_us, p->mean_us, 1};
     }
     w->over_us[w->member[i]] = NAN;
     step_us[i] = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
@@ -223,10 +242,10 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   const float little = ODD_LITTLE * w->of_us;
   qsort(at, n, sizeof *at, by_place);
   for (size_t from = 0, to; from < n; from = to) {
-    to = place_end(at, n, from);
-    float usual = at[from + (to - from == 2 ? 0 : (to - from - 1) / 4)].usual_us;
+    to = find_place_end(at, n, from);
+    float baseline = at[from + (to - from == 2 ? 0 : (to - from - 1) / 4)].usual_us;
     for (size_t i = from; i < to; i++)
-      at[i].times = (at[i].usual_us + little) / (usual + little);
+      at[i].times = (at[i].usual_us + little) / (baseline + little);
   }
   qsort(at, n, sizeof *at, by_rank);
   for (size_t from = 0, to; from < n; from = to) {
@@ -239,9 +258,9 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   for (size_t i = 0; i < n; i++)
     at[i].times = NAN;
   for (size_t from = 0, to; from < n; from = to) {
-    to = place_end(at, n, from);
+    to = find_place_end(at, n, from);
     if (to - from >= 2 && (to - from) * 2 >= (size_t)w->n)
-      w->level_us += add_place(at + from, to - from, little, middle, w->over_us);
+      w->level_us += add_place_excess(at + from, to - from, little, middle, w->over_us);
   }
   w->of_us = fmaxf(w->level_us, w->of_us);
   qsort(at, n, sizeof *at, by_order);
@@ -250,7 +269,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
     const struct ni_blame_rank *o = &b->rank[at[from].rank];
     const float step = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
     w->lead[at[from].rank] =
-        o->n_slots == 1 ? lead_of(at + from, to - from, step) : (struct ni_lead){.part = 1, .apart = 1};
+        o->n_slots == 1 ? find_lead(at + from, to - from, step) : (struct ni_lead){.part = 1, .apart = 1};
   }
   free(at);
   free(middle);
@@ -280,7 +299,7 @@ enum { STAGE_LEFT_MIN = 6 }; /* places of those that are left without these */
 struct stage {
   float us[STAGE_PLACES]; /* the longest places of one rank in the middle of it, longest first; */
   uint32_t n;             /* 0: too few */
-  float off;              /* how far that rank is from its like */
+  float off;              /* how far that rank is from its peers */
   bool whole;             /* all its layers lie in each of its places: without tensor parallelism */
   bool at_end;            /* the first or the last one */
   bool taken;
@@ -289,13 +308,13 @@ struct stage {
   double bytes;
 };
 
-static int longer(const void *a, const void *b) {
+static int compare_longest_first(const void *a, const void *b) {
   float x = *(const float *)a, y = *(const float *)b;
   return x > y ? -1 : x < y;
 }
 
 /* Its messages go to earlier stages alone, or to later ones, as numbered in their communicators. */
-static bool is_at_end(const struct ni_blame_rank *o) {
+static bool is_end_stage(const struct ni_blame_rank *o) {
   bool earlier = false, later = false;
   for (uint32_t i = 0; i < o->n_slots; i++) {
     if (o->slot[i].kind == NI_BLAME_COLL)
@@ -306,7 +325,7 @@ static bool is_at_end(const struct ni_blame_rank *o) {
   return !earlier || !later;
 }
 
-static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct stage *s) {
+static int fill_stage(const struct ni_blame *b, uint32_t rank, float off, struct stage *s) {
   const struct ni_blame_rank *o = &b->rank[rank];
   if (s->taken && !(off < s->off))
     return 0;
@@ -325,7 +344,7 @@ static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct
   for (uint32_t i = 0; i < o->n_slots; i++)
     if (o->slot[i].kind == NI_BLAME_COLL && b->s->comm[o->slot[i].comm].n_ranks <= (int64_t)s->ranks)
       s->bytes += (double)o->slot[i].bytes / o->n_steps;
-  qsort(us, n, sizeof *us, longer);
+  qsort(us, n, sizeof *us, compare_longest_first);
   const bool enough = n >= STAGE_PLACES_MIN;
   while (n && us[n - 1] < STAGE_LEAST * us[0])
     n--;
@@ -335,7 +354,7 @@ static int take_stage(const struct ni_blame *b, uint32_t rank, float off, struct
   memcpy(s->us, us, s->n * sizeof *us);
   s->off = off;
   s->taken = true;
-  s->at_end = is_at_end(o);
+  s->at_end = is_end_stage(o);
   free(us);
   return 0;
 }
@@ -366,7 +385,7 @@ static bool can_compare(const struct stage *x, const struct stage *y) {
  * The share of the places of both that are found in the other, if all of x took 1/by of its time. ratio: how
  * much longer x takes in the middle one of these.
  */
-static float found_again(const struct stage *x, const struct stage *y, float by, float *ratio) {
+static float match_stage_places(const struct stage *x, const struct stage *y, float by, float *ratio) {
   float longest = 0, shortest = INFINITY, times[STAGE_PLACES];
   uint32_t i = 0, k = 0, n = 0;
   while (i < x->n && k < y->n) {
@@ -407,14 +426,15 @@ static bool is_partly_as_long(const struct stage *x, const struct stage *y, floa
       others.us[others.n++] = y->us[k++];
     }
   }
-  return found_again(&rest, &others, 1, NULL) * (float)(rest.n + others.n) > 2 * STAGE_PARTLY * (float)x->n;
+  return match_stage_places(&rest, &others, 1, NULL) * (float)(rest.n + others.n) >
+      2 * STAGE_PARTLY * (float)x->n;
 }
 
 /* How much longer x computes than y; 1: as long. NAN: they do other work. */
-static float times_longer(const struct stage *x, const struct stage *y) {
+static float compare_stage_pair(const struct stage *x, const struct stage *y) {
   if (!can_compare(x, y))
     return NAN;
-  float best = 1, most = found_again(x, y, 1, NULL), ratio,
+  float best = 1, most = match_stage_places(x, y, 1, NULL), ratio,
         right = INFINITY; /* right: the one nearest to 1 that is as good */
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < x->n; i++)
@@ -422,8 +442,9 @@ static float times_longer(const struct stage *x, const struct stage *y) {
         float by = y->us[k] > 0 ? x->us[i] / y->us[k] : 0;
         if (!(by < STAGE_MOST && by * STAGE_MOST > 1))
           continue;
-        float found = found_again(x, y, by, NULL);
-        if (pass == 0 && (found > most || (found == most && fabsf(by - 1) < fabsf(best - 1)))) {
+        float found = match_stage_places(x, y, by, NULL);
+        const bool is_better = found > most || (found == most && fabsf(by - 1) < fabsf(best - 1));
+        if (pass == 0 && is_better) {
           most = found;
           best = by;
         }
@@ -433,13 +454,13 @@ static float times_longer(const struct stage *x, const struct stage *y) {
       }
   if (most < STAGE_FOUND)
     return NAN;
-  if (found_again(x, y, 1, NULL) >= STAGE_AS_GOOD * most)
+  if (match_stage_places(x, y, 1, NULL) >= STAGE_AS_GOOD * most)
     return 1;
   if (isinf(right))
     right = best;
   if (is_partly_as_long(x, y, right))
     return NAN;
-  (void)found_again(x, y, right, &ratio);
+  (void)match_stage_places(x, y, right, &ratio);
   return ratio;
 }
 
@@ -452,11 +473,11 @@ int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_
       stage[b->rank[i].cls].ranks++;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     if (b->rank[i].cls != NI_BLAME_NONE)
-      e = take_stage(b, i, fabsf(over_us[i]), &stage[b->rank[i].cls]);
+      e = fill_stage(b, i, fabsf(over_us[i]), &stage[b->rank[i].cls]);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
     size_t n = 0;
     for (uint32_t k = 0; k < b->n_classes; k++) {
-      const float times = k == c ? NAN : times_longer(&stage[c], &stage[k]);
+      const float times = k == c ? NAN : compare_stage_pair(&stage[c], &stage[k]);
       if (!isnan(times))
         x[n++] = times;
     }

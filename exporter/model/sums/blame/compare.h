@@ -14,26 +14,28 @@
 struct ni_compared {
   uint32_t *member; /* n ranks of one class, of blame.rank */
   uint32_t n;
-  /* Own time of a step that is seen, and what is taken for all of it. Where operations run beside the
-   * computing much of it is not seen between them; half of the step is taken then. */
+  /*
+   * Own time of a step that is seen, and what is taken for all of it. Where operations overlap the computing
+   * much of it is not seen between them. Then half of the step is taken.
+   */
   float level_us, of_us;
-  /* by rank: usual own time of a step more than that of its like; NAN: nothing can be compared */
+  /* by rank: usual own time of a step more than that of its peers; NAN: nothing can be compared */
   float *over_us;
   struct ni_lead *lead; /* by rank */
 };
 
 /*
- * Beside the lower quartile of the class, over the places that half of the members have. Fills all but member
- * and n.
+ * Compares with the lower quartile of the class, over the places that half of the members have. Fills all but
+ * member and n.
  */
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w);
-/* Of a stage beside the one in the middle of those that it can be compared with (of two: than the other). */
+/* Of a stage, compared with the middle one of the stages that are like it (of two: with the other one). */
 struct ni_stage_more {
   float share; /* it computes longer by so much; 0 where nothing can be compared */
   /* it is the first or the last one, and an embedding or a loss would look the same */
   bool can_be_work;
 };
-/* By class; of a rank that over_us says is like its like. */
+/* By class; of a rank that over_us says is like its peers. */
 int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more);
 
 #endif

@@ -8,43 +8,44 @@
 #include "exporter/base/array.h"
 
 /* The join of an operation; NI_BLAME_NONE: no memory. */
-static uint32_t join_of(struct ni_graph *g, uint64_t key, uint32_t link, uint32_t bin, float exec) {
+static uint32_t find_join(struct ni_graph *g, uint64_t key, uint32_t link, uint32_t bin, float exec) {
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&g->at, key, &i)) != NI_INDEX_NONE;)
-    if (g->what[k].key == key) {
-      if (exec < g->what[k].transfer)
-        g->what[k].transfer = exec;
+    if (g->op[k].key == key) {
+      if (exec < g->op[k].transfer)
+        g->op[k].transfer = exec;
       g->join[k].n++;
       return k;
     }
-  if (!ni_array_room(g->join, g->n_joins, g->cap_joins) || !ni_array_room(g->what, g->n_joins, g->cap_what) ||
+  if (!ni_array_room(g->join, g->n_joins, g->cap_joins) || !ni_array_room(g->op, g->n_joins, g->cap_ops) ||
       ni_index_add(&g->at, key, g->n_joins) < 0)
     return NI_BLAME_NONE;
   g->join[g->n_joins] = (struct ni_graph_join){.n = 1};
-  g->what[g->n_joins] =
-      (struct ni_graph_what){.key = key, .transfer = exec, .link = link, .bin = bin, .same = NI_BLAME_NONE};
+  g->op[g->n_joins] =
+      (struct ni_graph_op){.key = key, .transfer = exec, .link = link, .bin = bin, .peers = NI_BLAME_NONE};
   return g->n_joins++;
 }
 
 /* The operations like this one; NI_BLAME_NONE: no memory. */
-static uint32_t same_of(struct ni_graph *g, uint64_t key) {
+static uint32_t find_peer_transfers(struct ni_graph *g, uint64_t key) {
   uint32_t k;
-  for (size_t i = 0; (k = ni_index_next(&g->same_at, key, &i)) != NI_INDEX_NONE;)
-    if (g->same[k].key == key)
+  for (size_t i = 0; (k = ni_index_next(&g->peers_at, key, &i)) != NI_INDEX_NONE;)
+    if (g->peers[k].key == key)
       return k;
-  if (!ni_array_room(g->same, g->n_same, g->cap_same) || ni_index_add(&g->same_at, key, g->n_same) < 0)
+  if (!ni_array_room(g->peers, g->n_peer_sets, g->cap_peers) ||
+      ni_index_add(&g->peers_at, key, g->n_peer_sets) < 0)
     return NI_BLAME_NONE;
-  g->same[g->n_same] = (struct ni_graph_same){.key = key};
-  return g->n_same++;
+  g->peers[g->n_peer_sets] = (struct ni_graph_peers){.key = key};
+  return g->n_peer_sets++;
 }
 
 /*
  * The place of the number-th operation of a step on a slot; of like ranks alone where there are some.
  * NI_BLAME_NONE: no memory.
  */
-static uint32_t spot_of(struct ni_graph *g, const struct ni_blame_rank *o, uint32_t slot, uint32_t number) {
-  const bool like = o->cls != NI_BLAME_NONE && g->has_like[o->cls];
-  const uint64_t key = ni_hash(ni_hash(o->slot[slot].shape, number), like ? o->cls + 1 : 0);
+static uint32_t find_spot(struct ni_graph *g, const struct ni_blame_rank *o, uint32_t slot, uint32_t number) {
+  const bool of_peers = o->cls != NI_BLAME_NONE && g->has_peers[o->cls];
+  const uint64_t key = ni_hash(ni_hash(o->slot[slot].shape, number), of_peers ? o->cls + 1 : 0);
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&g->spot_at, key, &i)) != NI_INDEX_NONE;)
     if (g->spot[k].key == key)
@@ -55,12 +56,12 @@ static uint32_t spot_of(struct ni_graph *g, const struct ni_blame_rank *o, uint3
   return g->n_spots++;
 }
 
-static uint32_t block_of(const struct ni_blame_rank *o, size_t i) {
+static uint32_t get_block(const struct ni_blame_rank *o, size_t i) {
   return (o->sample[i].step + (uint32_t)o->shift) / NI_BLAME_BLOCK;
 }
 
 /* Begin of the rank's sample since the first operation of the first rank. */
-static double since_first(const struct ni_blame *b, uint32_t rank) {
+static double get_us_since_first(const struct ni_blame *b, uint32_t rank) {
   return (double)(b->rank[rank].sample_ns - b->rank[0].first_ns) / 1e3;
 }
 
@@ -74,7 +75,7 @@ struct buckets {
   uint32_t n;
 };
 
-static void take_bucket(struct buckets *k, size_t at, uint64_t bytes) {
+static void count_bucket(struct buckets *k, size_t at, uint64_t bytes) {
   if (bytes > 2 * k->bytes)
     *k = (struct buckets){.first = at};
   if (2 * bytes < k->bytes)
@@ -89,7 +90,7 @@ static void take_bucket(struct buckets *k, size_t at, uint64_t bytes) {
  * The last operation in line that ended before `at` began, in its step; *us: that long before. SIZE_MAX:
  * none.
  */
-static size_t in_line_before(const struct ni_blame_rank *o, size_t first, size_t at, float *us) {
+static size_t find_in_line_before(const struct ni_blame_rank *o, size_t first, size_t at, float *us) {
   double since = 0; /* from the start of one to that of `at` */
   for (size_t i = at; i-- > first && o->sample[i].step == o->sample[at].step;) {
     since += o->sample[i + 1].after_us;
@@ -105,14 +106,14 @@ static size_t in_line_before(const struct ni_blame_rank *o, size_t first, size_t
  * since when they were ready. The last one of a step was not before the computing in line had ended, by as
  * much as the first one, which waited for nothing else, began behind what it followed.
  */
-static void set_ready(struct ni_graph *g, const struct ni_blame_rank *o, const struct ni_graph_side *s,
-                      const struct buckets *k) {
+static void set_ready_join(struct ni_graph *g, const struct ni_blame_rank *o, const struct ni_graph_part *s,
+                           const struct buckets *k) {
   const struct ni_blame_sampled *first = &o->sample[k->first];
   struct ni_graph_node *last = &g->node[s->first + k->last - s->from];
   float us = 0;
   if (k->n < 2 || last->main == NI_BLAME_NONE || last->main != last->slot)
     return;
-  const size_t in_line = in_line_before(o, s->from, k->last, &us);
+  const size_t in_line = find_in_line_before(o, s->from, k->last, &us);
   if (in_line == SIZE_MAX)
     return;
   const bool follows = first->main && k->first - s->from >= first->main;
@@ -121,25 +122,26 @@ static void set_ready(struct ni_graph *g, const struct ni_blame_rank *o, const s
   last->ready_gap = of_computing ? fminf(us, first->gap_us - first->pause_us) : 0;
 }
 
-/* Of each step and slot beside the computing. */
-static void find_ready(struct ni_graph *g, const struct ni_blame_rank *o, const struct ni_graph_side *s) {
+/* Of each step, and of each slot that overlaps the computing. */
+static void find_ready_joins(struct ni_graph *g, const struct ni_blame_rank *o,
+                             const struct ni_graph_part *s) {
   for (size_t i = s->from, to; i < s->to; i = to) {
     struct buckets of[NI_BLAME_SLOTS] = {0};
     for (to = i; to < s->to && o->sample[to].step == o->sample[i].step; to++) {
       const struct ni_blame_sampled *op = &o->sample[to];
       if (o->slot[op->slot].beside)
-        take_bucket(&of[op->slot], to, o->token_bytes[op->token]);
+        count_bucket(&of[op->slot], to, o->token_bytes[op->token]);
     }
     for (uint32_t k = 0; k < o->n_slots && k < NI_BLAME_SLOTS; k++)
       if (of[k].n)
-        set_ready(g, o, s, &of[k]);
+        set_ready_join(g, o, s, &of[k]);
   }
 }
 
 /* t0: begin of the block, since sample_ns of the rank. */
 static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
   const struct ni_blame_rank *o = &g->b->rank[rank];
-  struct ni_graph_side *s = &g->side[rank];
+  struct ni_graph_part *s = &g->part[rank];
   /* number: of the next operation of the step */
   uint32_t last[NI_BLAME_SLOTS], number[NI_BLAME_SLOTS] = {0}, step = NI_BLAME_NONE;
   double t = s->start_us, end = 0;
@@ -162,7 +164,7 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
     if (op->step != step)
       memset(number, 0, sizeof number);
     step = op->step;
-    if (g->launches && (n->spot = spot_of(g, o, op->slot, number[op->slot]++)) == NI_BLAME_NONE)
+    if (g->launches && (n->spot = find_spot(g, o, op->slot, number[op->slot]++)) == NI_BLAME_NONE)
       return -ENOMEM;
     if (op->main && i - s->from >= op->main)
       n->main = g->node[s->first + i - s->from - op->main].join;
@@ -172,14 +174,14 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
     }
     bool coll = slot->kind == NI_BLAME_COLL;
     uint64_t name = coll ? ni_mix(o->token_hash[op->token]) ^ op->sn : op->sn;
-    n->join = join_of(g, ni_hash(ni_hash(slot->link, coll), name), slot->link, n->bin, op->exec_us);
+    n->join = find_join(g, ni_hash(ni_hash(slot->link, coll), name), slot->link, n->bin, op->exec_us);
     if (n->join == NI_BLAME_NONE)
       return -ENOMEM;
-    struct ni_graph_what *w = &g->what[n->join];
-    if (g->compares && w->same == NI_BLAME_NONE) {
+    struct ni_graph_op *w = &g->op[n->join];
+    if (g->compares && w->peers == NI_BLAME_NONE) {
       uint64_t work = coll ? o->token_hash[op->token] : o->token_bytes[op->token];
-      if ((w->same = same_of(g, ni_hash(ni_hash(g->b->link[slot->link].cls, coll), ni_mix(work)))) ==
-          NI_BLAME_NONE)
+      if ((w->peers = find_peer_transfers(
+               g, ni_hash(ni_hash(g->b->link[slot->link].cls, coll), ni_mix(work)))) == NI_BLAME_NONE)
         return -ENOMEM;
     }
     last[op->slot] = n->join;
@@ -189,17 +191,17 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
   s->n = g->n_nodes - s->first;
   s->took = end - s->start_us;
   s->start_us = t;
-  find_ready(g, o, s);
+  find_ready_joins(g, o, s);
   return 0;
 }
 
 /* The rank's part of the sample that is the block; us: from its first start to its last. */
-static double take_block(struct ni_graph_side *s, const struct ni_blame_rank *o, uint32_t block) {
+static double select_block(struct ni_graph_part *s, const struct ni_blame_rank *o, uint32_t block) {
   double us = 0;
   s->n = 0;
-  for (s->from = s->to; s->from < o->n_sample && block_of(o, s->from) < block; s->from++)
+  for (s->from = s->to; s->from < o->n_sample && get_block(o, s->from) < block; s->from++)
     s->start_us += o->sample[s->from].after_us;
-  for (s->to = s->from; s->to < o->n_sample && block_of(o, s->to) == block; s->to++)
+  for (s->to = s->from; s->to < o->n_sample && get_block(o, s->to) == block; s->to++)
     us += s->to > s->from ? o->sample[s->to].after_us : 0;
   if (s->from < s->to)
     s->start_us += o->sample[s->from].after_us;
@@ -211,17 +213,17 @@ static double take_block(struct ni_graph_side *s, const struct ni_blame_rank *o,
  * begins more than a block before or behind the first one has a clock that could not be compared (hosts that
  * exchange messages alone): its own begin counts for it. For the others it is the earliest of theirs.
  */
-static void find_begins(struct ni_graph *g, double block_us) {
+static void find_host_begins(struct ni_graph *g, double block_us) {
   const struct ni_blame *b = g->b;
   double first = NAN, earliest = INFINITY;
   for (uint32_t h = 0; h < b->s->n_hosts; h++)
     g->begin_us[h] = INFINITY;
   for (uint32_t r = 0; r < b->n_ranks; r++) {
-    const struct ni_graph_side *s = &g->side[r];
+    const struct ni_graph_part *s = &g->part[r];
     if (!b->rank[r].judged || s->from >= s->to)
       continue;
     double *begin = &g->begin_us[ni_blame_host(b, r)];
-    *begin = fmin(*begin, s->start_us + since_first(b, r));
+    *begin = fmin(*begin, s->start_us + get_us_since_first(b, r));
     if (isnan(first))
       first = *begin;
   }
@@ -238,11 +240,11 @@ static void find_begins(struct ni_graph *g, double block_us) {
  * shorter. It took as long as others like it; who else does the same work, and meets ranks with logs, holds
  * it up.
  */
-static void shorten_one_sided(struct ni_graph *g) {
+static void shorten_one_sided_messages(struct ni_graph *g) {
   for (uint32_t i = 0; i < g->n_joins; i++) {
-    const struct ni_blame_link *l = &g->b->link[g->what[i].link];
-    if (l->from >= 0 && l->n_ranks == 1 && l->usual_us < g->what[i].transfer)
-      g->what[i].transfer = l->usual_us;
+    const struct ni_blame_link *l = &g->b->link[g->op[i].link];
+    if (l->from >= 0 && l->n_ranks == 1 && l->usual_us < g->op[i].transfer)
+      g->op[i].transfer = l->usual_us;
   }
 }
 
@@ -254,91 +256,99 @@ int ni_graph_load(struct ni_graph *g, uint32_t block) {
   g->n_nodes = g->n_joins = 0;
   ni_index_free(&g->at);
   for (uint32_t r = 0; r < b->n_ranks; r++) {
-    struct ni_graph_side *s = &g->side[r];
+    struct ni_graph_part *s = &g->part[r];
     s->n = 0;
     if (!b->rank[r].judged)
       continue;
-    block_us = fmax(block_us, take_block(s, &b->rank[r], block));
+    block_us = fmax(block_us, select_block(s, &b->rank[r], block));
     nodes += s->to - s->from;
   }
-  find_begins(g, block_us);
+  find_host_begins(g, block_us);
   if (nodes > g->cap_nodes && !ni_array_exact(&g->node, &g->cap_nodes, nodes, sizeof *g->node))
     return -ENOMEM;
   for (uint32_t r = 0; e == 0 && r < b->n_ranks; r++)
     if (b->rank[r].judged)
-      e = load_rank(g, r, g->begin_us[ni_blame_host(b, r)] - since_first(b, r));
+      e = load_rank(g, r, g->begin_us[ni_blame_host(b, r)] - get_us_since_first(b, r));
   if (e == 0)
-    shorten_one_sided(g);
+    shorten_one_sided_messages(g);
   return e < 0 ? e : g->n_nodes > 0;
 }
 
 /* Since when it was ready matters where it need not queue up as it did. */
-static uint32_t ready_after(const struct ni_graph *g, const struct ni_graph_node *n) {
+static uint32_t get_ready_join(const struct ni_graph *g, const struct ni_graph_node *n) {
   return g->quicker ? n->ready : NI_BLAME_NONE;
 }
 
-static bool waits_for(const struct ni_graph *g, uint32_t join) {
+static bool must_wait_for(const struct ni_graph *g, uint32_t join) {
   return join != NI_BLAME_NONE && g->join[join].arrived < g->join[join].n;
 }
 
 /* Own time before what was launched late: as much less as it is usually less in that place of the step. */
-static float launch_factor(const struct ni_graph *g, const struct ni_graph_change *s,
-                           const struct ni_graph_node *n) {
+static float find_launch_factor(const struct ni_graph *g, const struct ni_graph_change *s,
+                                const struct ni_graph_node *n) {
   const struct ni_graph_spot *p = n->spot == NI_BLAME_NONE ? NULL : &g->spot[n->spot];
-  if (!p || p->n_usual < NI_GRAPH_SAME_MIN || p->n_late < NI_GRAPH_SAME_MIN || !(p->late_us > 0))
+  if (!p || p->n_usual < NI_GRAPH_PEERS_MIN)
+    return s->factor;
+  if (p->n_late < NI_GRAPH_PEERS_MIN || !(p->late_us > 0))
     return s->factor;
   return (float)fmax(0, fmin(1, p->usual_us / p->n_usual / (p->late_us / p->n_late)));
 }
 
-float ni_graph_gap(const struct ni_graph *g, const struct ni_graph_change *s, const struct ni_graph_node *n) {
-  const float own = ni_graph_own(g, n);
+float ni_graph_changed_gap(const struct ni_graph *g, const struct ni_graph_change *s,
+                           const struct ni_graph_node *n) {
+  const float own = ni_graph_own_time(g, n);
   float gap = s->no_pauses ? own - n->pause : own;
-  const bool there = n->bin >= s->from && n->bin < s->to && (!s->at || s->at[n->bin]);
-  const float factor = s->launches && n->launched_late ? launch_factor(g, s, n) : s->factor;
+  const bool in_interval = n->bin >= s->from && n->bin < s->to;
+  const bool there = in_interval && (!s->at || s->at[n->bin]);
+  const float factor = s->launches && n->launched_late ? find_launch_factor(g, s, n) : s->factor;
   if (there && (!s->launches || n->launched_late))
     gap -= (own - n->pause) * (1 - factor);
   return gap;
 }
 
-double ni_graph_start(const struct ni_graph *g, const struct ni_graph_side *s, const struct ni_graph_node *n,
-                      uint32_t *by) {
+double ni_graph_find_start(const struct ni_graph *g, const struct ni_graph_part *s,
+                           const struct ni_graph_node *n, uint32_t *by) {
   double began = n->gap, slot = n->slot == NI_BLAME_NONE ? -INFINITY : g->join[n->slot].end;
   *by = n->main;
   if (n->main != NI_BLAME_NONE)
-    began = g->join[n->main].end + ni_graph_gap(g, &s->change, n);
-  const uint32_t ready = ready_after(g, n);
+    began = g->join[n->main].end + ni_graph_changed_gap(g, &s->change, n);
+  const uint32_t ready = get_ready_join(g, n);
   if (ready != NI_BLAME_NONE && g->join[ready].end + n->ready_gap > began) {
     began = g->join[ready].end + n->ready_gap;
     *by = ready;
   }
-  if (n->slot == NI_BLAME_NONE || n->slot == n->main || (n->main != NI_BLAME_NONE && slot <= began))
+  if (n->slot == NI_BLAME_NONE || n->slot == n->main)
+    return began;
+  if (n->main != NI_BLAME_NONE && slot <= began)
     return began;
   *by = n->slot;
   return slot > began ? slot : began;
 }
 
-static void complete(struct ni_graph *g, struct ni_graph_join *j) {
+static void complete_join(struct ni_graph *g, struct ni_graph_join *j) {
   j->arrived = j->n;
   j->end = j->start + j->us;
-  for (uint32_t r = j->waiting; r; r = g->side[r - 1].next)
+  for (uint32_t r = j->waiting; r; r = g->part[r - 1].next)
     g->stack[g->n_stack++] = r - 1;
   j->waiting = 0;
 }
 
 /* Goes on with a rank until it has to wait. */
-static void go_on(struct ni_graph *g, uint32_t rank) {
-  struct ni_graph_side *s = &g->side[rank];
+static void run_rank(struct ni_graph *g, uint32_t rank) {
+  struct ni_graph_part *s = &g->part[rank];
   for (; s->at < s->n; s->at++) {
     const struct ni_graph_node *n = &g->node[s->first + s->at];
-    uint32_t by = waits_for(g, n->main) ? n->main : waits_for(g, ready_after(g, n)) ? n->ready : n->slot;
-    if (waits_for(g, by)) {
+    uint32_t by = must_wait_for(g, n->main)      ? n->main
+        : must_wait_for(g, get_ready_join(g, n)) ? n->ready
+                                                 : n->slot;
+    if (must_wait_for(g, by)) {
       s->waits = by;
       s->next = g->join[by].waiting;
       g->join[by].waiting = rank + 1;
       return;
     }
     struct ni_graph_join *j = &g->join[n->join];
-    double began = ni_graph_start(g, s, n, &by);
+    double began = ni_graph_find_start(g, s, n, &by);
     /* it went on without this rank, which is there all the same: see ni_graph_run() */
     if (j->arrived >= j->n) {
       g->torn = true;
@@ -346,11 +356,11 @@ static void go_on(struct ni_graph *g, uint32_t rank) {
     }
     if (j->arrived == 0 || began > j->start) {
       j->start = began;
-      g->what[n->join].last = s->first + s->at;
-      g->what[n->join].rank = rank;
+      g->op[n->join].last = s->first + s->at;
+      g->op[n->join].rank = rank;
     }
     if (++j->arrived == j->n)
-      complete(g, j);
+      complete_join(g, j);
   }
 }
 
@@ -362,18 +372,18 @@ double ni_graph_run(struct ni_graph *g) {
   g->n_stack = 0;
   g->torn = false;
   for (uint32_t r = ranks; r-- > 0;) {
-    g->side[r].at = 0;
-    if (g->side[r].n)
+    g->part[r].at = 0;
+    if (g->part[r].n)
       g->stack[g->n_stack++] = r;
   }
   while (g->n_stack)
-    go_on(g, g->stack[--g->n_stack]);
+    run_rank(g, g->stack[--g->n_stack]);
   /* records that are missing, or cut off by the block's end: nobody comes any more */
   for (uint32_t r = 0; r < ranks; r++)
-    while (g->side[r].at < g->side[r].n) {
-      complete(g, &g->join[g->side[r].waits]);
+    while (g->part[r].at < g->part[r].n) {
+      complete_join(g, &g->join[g->part[r].waits]);
       while (g->n_stack)
-        go_on(g, g->stack[--g->n_stack]);
+        run_rank(g, g->stack[--g->n_stack]);
     }
   for (uint32_t i = 0; i < g->n_joins; i++)
     end = fmax(end, g->join[i].end);
@@ -382,26 +392,27 @@ double ni_graph_run(struct ni_graph *g) {
 
 int ni_graph_begin(struct ni_graph *g, const struct ni_blame *b) {
   *g = (struct ni_graph){.b = b,
-                         .side = calloc(b->n_ranks + 1, sizeof *g->side),
+                         .part = calloc(b->n_ranks + 1, sizeof *g->part),
                          .begin_us = malloc((b->s->n_hosts + 1) * sizeof *g->begin_us),
                          .stack = malloc((b->n_ranks + 1) * sizeof *g->stack),
-                         .has_like = calloc(b->n_classes + 1, sizeof *g->has_like)};
-  return g->side && g->stack && g->begin_us && g->has_like ? 0 : -ENOMEM;
+                         .has_peers = calloc(b->n_classes + 1, sizeof *g->has_peers)};
+  const bool has_stack = g->begin_us && g->stack;
+  return g->part && has_stack && g->has_peers ? 0 : -ENOMEM;
 }
 
-void ni_graph_rewind(struct ni_graph *g) { memset(g->side, 0, (g->b->n_ranks + 1) * sizeof *g->side); }
+void ni_graph_rewind(struct ni_graph *g) { memset(g->part, 0, (g->b->n_ranks + 1) * sizeof *g->part); }
 
 void ni_graph_free(struct ni_graph *g) {
   ni_index_free(&g->at);
-  ni_index_free(&g->same_at);
+  ni_index_free(&g->peers_at);
   ni_index_free(&g->spot_at);
   free(g->node);
   free(g->join);
-  free(g->what);
-  free(g->side);
+  free(g->op);
+  free(g->part);
   free(g->stack);
   free(g->begin_us);
-  free(g->same);
-  free(g->has_like);
+  free(g->peers);
+  free(g->has_peers);
   free(g->spot);
 }

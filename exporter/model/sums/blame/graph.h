@@ -3,8 +3,8 @@
  * communicators (joins). It is run as recorded, or with own time and transfers as somebody wants them
  * (replay.c); how delays spread is replay.h's text.
  *
- * What is usual before an operation (spots) and for a transfer (same) is asked for here, since loading knows
- * the operation, and is filled and read by replay.c.
+ * The baselines of what lies before an operation (spots) and of a transfer (peers) are looked up here, since
+ * loading knows the operation. replay.c fills and reads them.
  *
  * Usage: ni_graph_begin(); for each block ni_graph_load(), then ni_graph_run() as often as is wanted;
  * ni_graph_free(). Ownership: all arrays are the graph's, and b is the caller's. Units: microseconds since
@@ -16,13 +16,14 @@
 #include "exporter/base/index.h"
 #include "exporter/model/sums/ranks/blame.h"
 
-enum { NI_GRAPH_SAME_MIN = 8 }; /* so many say what is usual */
+enum { NI_GRAPH_PEERS_MIN = 8 }; /* operations: so many have a baseline */
 
 /*
- * What usually lies before an operation of a place in the step, on ranks whose CPU is not slow, and where it
- * is slow before what is launched late. A rank's own time is not longer by one factor there: the GPU idles
- * where it would not, and computes as before elsewhere. Where a communicator with slow ranks is the only one,
- * it says nothing of what is usual: while the others wait in it they compute what comes next.
+ * Own time before an operation of one place in the step: on ranks whose CPU is not slow (usual), and, where
+ * it is slow, before what is launched late. A slow CPU does not make own time longer by one factor: the GPU
+ * idles where it would not idle else, and computes as before elsewhere. A communicator that is the only one
+ * of its ranks, and has slow ones among them, is left out: while the others wait in it they compute what
+ * comes next.
  */
 struct ni_graph_spot {
   uint64_t key;
@@ -34,7 +35,7 @@ struct ni_graph_node { /* an operation of one rank */
   /* own time before it, and what of that is a pause; where it waited for nothing: its start */
   float gap, pause;
   /* gap without what stamps are off by (stamps.h); as recorded, since the block's begin */
-  float calm, end;
+  float denoised, end;
   uint32_t join;
   uint32_t main, slot; /* joins: what it waited for; the one before on its slot */
   uint32_t ready;      /* join: it was not ready before ready_gap after that; NI_BLAME_NONE */
@@ -50,19 +51,19 @@ struct ni_graph_join { /* an operation of all its ranks */
   uint32_t waiting; /* rank + 1, a chain */
 };
 
-/* Operations of the same function and size on like links, those left out in which a cause is at work. */
-struct ni_graph_same {
+/* Operations of the same function and size on peer links, without those in which a cause is at work. */
+struct ni_graph_peers {
   uint64_t key;
   /* sum of ln(transfer): a few that took ten times as long do not count for ten */
   double log_us;
   uint32_t n;
 };
 
-struct ni_graph_what { /* a join is */
+struct ni_graph_op { /* what the operation of a join is */
   uint64_t key;
   float transfer;
   uint32_t link, bin;
-  uint32_t same;       /* NI_BLAME_NONE: not asked */
+  uint32_t peers;      /* NI_BLAME_NONE: not asked */
   uint32_t last, rank; /* the node that came last, and its rank */
 };
 
@@ -73,7 +74,7 @@ struct ni_graph_change { /* of a rank's own time in the scenario */
   bool no_pauses, launches; /* launches: factor is of own time before what was launched late */
 };
 
-struct ni_graph_side {   /* a rank in the block */
+struct ni_graph_part {   /* what of the block is a rank's */
   size_t from, to;       /* of its sample */
   double start_us;       /* of the last operation of its sample that was looked at, since sample_ns */
   double took;           /* as recorded */
@@ -86,25 +87,25 @@ struct ni_graph {
   const struct ni_blame *b;
   struct ni_graph_node *node;
   struct ni_graph_join *join;
-  struct ni_graph_what *what; /* joins */
-  struct ni_graph_side *side; /* by rank */
-  double *begin_us;           /* of the block, on a host (find_begins()) */
+  struct ni_graph_op *op;     /* by join */
+  struct ni_graph_part *part; /* by rank */
+  double *begin_us;           /* of the block, on a host (find_host_begins()) */
   uint32_t *stack, n_nodes, n_joins, n_stack;
   /* the block's ranks state orders that contradict each other: its times mean nothing */
   bool torn;
-  size_t cap_nodes, cap_joins, cap_what;
+  size_t cap_nodes, cap_joins, cap_ops;
   struct ni_index at;
-  /* transfers are, in the scenario: what queued up begins no earlier than it is ready */
+  /* in the scenario transfers are quicker: what queued up begins no earlier than it is ready */
   bool quicker;
-  bool calm;     /* own time is `calm`, in the scenario */
-  bool compares; /* causes of links are replayed: what is usual there is asked for */
-  struct ni_graph_same *same;
-  uint32_t n_same;
-  size_t cap_same;
-  struct ni_index same_at;
-  /* a slow CPU is replayed: what lies before operations elsewhere is asked for */
+  bool denoised; /* in the scenario own time is the nodes' `denoised` */
+  bool compares; /* causes of links are replayed: baselines of transfers are looked up */
+  struct ni_graph_peers *peers;
+  uint32_t n_peer_sets;
+  size_t cap_peers;
+  struct ni_index peers_at;
+  /* a slow CPU is replayed: baselines of what lies before operations are looked up */
   bool launches;
-  bool *has_like; /* of a class: a rank of it has a CPU that is not slow */
+  bool *has_peers; /* of a class: a rank of it has a CPU that is not slow */
   struct ni_graph_spot *spot;
   uint32_t n_spots;
   size_t cap_spots;
@@ -115,19 +116,20 @@ struct ni_graph {
 int ni_graph_begin(struct ni_graph *g, const struct ni_blame *b);
 /* All ranks' operations of a block: the next ones of their samples. 1, 0: no more, or -ENOMEM. */
 int ni_graph_load(struct ni_graph *g, uint32_t block);
-/* From the first block again. */
+/* The next block to load is the first one again. */
 void ni_graph_rewind(struct ni_graph *g);
 /* Runs the block; returns when its last operation ends. */
 double ni_graph_run(struct ni_graph *g);
-/* Own time before a node, a pause in it, too. */
-static inline float ni_graph_own(const struct ni_graph *g, const struct ni_graph_node *n) {
-  return g->calm ? n->calm : n->gap;
+/* Own time before a node, including a pause. */
+static inline float ni_graph_own_time(const struct ni_graph *g, const struct ni_graph_node *n) {
+  return g->denoised ? n->denoised : n->gap;
 }
-/* The same as `change` has it. */
-float ni_graph_gap(const struct ni_graph *g, const struct ni_graph_change *s, const struct ni_graph_node *n);
+/* The same, with the change of the scenario. */
+float ni_graph_changed_gap(const struct ni_graph *g, const struct ni_graph_change *s,
+                           const struct ni_graph_node *n);
 /* When the node begins, and the join that it waited for. */
-double ni_graph_start(const struct ni_graph *g, const struct ni_graph_side *s, const struct ni_graph_node *n,
-                      uint32_t *by);
+double ni_graph_find_start(const struct ni_graph *g, const struct ni_graph_part *s,
+                           const struct ni_graph_node *n, uint32_t *by);
 void ni_graph_free(struct ni_graph *g);
 
 #endif

@@ -4,17 +4,22 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "alike.h"
+#include "peer_groups.h"
 #include "causes.h"
 #include "exporter/base/threads.h"
 #include "exporter/model/sums/findings.h"
 #include "exporter/model/sums/ranks/pass.h"
 #include "replay.h"
-#include "say.h"
+#include "describe.h"
 #include "exporter/model/sums/team/team.h"
 #include "exporter/model/sums/work/number.h"
 #include "exporter/model/sums/work/roles.h"
 #include "exporter/model/sums/ranks/quantile.h"
+
+/* Ranks of one job have as many steps but for so many, and for those that a log begins or ends within. */
+#define STEPS_DIFFER 0.1
+#define STEPS_CUT 2
+enum { STEPS_REPEAT_MIN = 8 }; /* bins; of fewer nobody can say whether they repeat */
 
 struct passes {
   struct ni_blame *b;
@@ -29,7 +34,7 @@ static bool has_pieces(const void *first, uint32_t process) {
   return at[process + 1] > at[process];
 }
 
-static void *work(void *arg) {
+static void *run_passes(void *arg) {
   struct passes *p = arg;
   uint32_t i;
   while ((i = atomic_fetch_add_explicit(&p->next, 1, memory_order_relaxed)) < p->b->n_ranks) {
@@ -46,7 +51,7 @@ static void *work(void *arg) {
   return NULL;
 }
 
-static int pass_all(struct ni_blame *b) {
+static int pass_all_ranks(struct ni_blame *b) {
   struct passes p = {.b = b, .first = calloc((size_t)b->n_ranks + 2, sizeof *p.first)};
   int e = p.first ? ni_blame_pieces(b->r, b->s, &p.pieces) : -ENOMEM;
   if (e == 0) {
@@ -54,7 +59,7 @@ static int pass_all(struct ni_blame *b) {
       p.first[p.pieces.item[i].process + 1]++;
     for (uint32_t i = 0; i < b->n_ranks; i++)
       p.first[i + 1] += p.first[i];
-    (void)ni_threads(b->r->opt.jobs, work, &p, 0);
+    (void)ni_threads(b->r->opt.jobs, run_passes, &p, 0);
     e = b->r->stop && *b->r->stop ? -EINTR : atomic_load_explicit(&p.error, memory_order_relaxed);
   }
   if (e == 0 && b->r->team)
@@ -125,7 +130,7 @@ static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
   return 0;
 }
 
-static int beyond_begin(struct ni_blame *b) {
+static int allocate_beyond(struct ni_blame *b) {
   const size_t n = (size_t)b->n_ranks * b->bins;
   if (!(b->beyond_us = malloc((n + 1) * sizeof *b->beyond_us)))
     return -ENOMEM;
@@ -134,8 +139,8 @@ static int beyond_begin(struct ni_blame *b) {
   return 0;
 }
 
-/* The ranks that are judged, beside each other. What an earlier run left in the tables of all ranks goes. */
-static int judge(struct ni_blame *b, struct ni_summary *s) {
+/* Compares the ranks that are judged. What an earlier run left in the tables of all ranks goes. */
+static int judge_ranks(struct ni_blame *b, struct ni_summary *s) {
   struct ni_causes causes = {0};
   struct ni_replay replay;
   ni_blame_free_links(b);
@@ -143,32 +148,32 @@ static int judge(struct ni_blame *b, struct ni_summary *s) {
   s->step = NULL;
   int e = ni_number_steps(b);
   if (e == 0)
-    e = ni_blame_alike(b);
+    e = ni_group_peers(b);
   if (e == 0)
-    e = beyond_begin(b);
+    e = allocate_beyond(b);
   if (e == 0)
-    e = ni_causes_fabric(b, &causes);
+    e = ni_find_congestion(b, &causes);
   /* before links: there are more links than ranks, and room for so many causes alone */
   if (e == 0)
-    e = ni_causes_own(b, &causes);
+    e = ni_find_late_ranks(b, &causes);
   if (e == 0)
-    e = ni_causes_links(b, &causes);
+    e = ni_find_slow_links(b, &causes);
   if (e == 0)
     e = fill_steps(b, s);
   if (e == 0)
     e = ni_replay(b, &causes, &replay);
   if (e == 0)
-    e = ni_say_causes(b, &causes, &replay, s);
+    e = ni_describe_causes(b, &causes, &replay, s);
   ni_causes_free(&causes);
   return e;
 }
 
-static bool as_many(const struct ni_blame *b, uint32_t i) {
+static bool has_baseline_steps(const struct ni_blame *b, uint32_t i) {
   const struct ni_blame_rank *o = &b->rank[i];
-  return fabs(o->n_steps - o->usual_steps) <= 0.1 * o->usual_steps + 2;
+  return fabs(o->n_steps - o->usual_steps) <= STEPS_DIFFER * o->usual_steps + STEPS_CUT;
 }
 
-static uint32_t last_run(const struct ni_blame *b) {
+static uint32_t find_last_run(const struct ni_blame *b) {
   uint32_t last = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (b->rank[i].run > last)
@@ -180,40 +185,40 @@ static uint32_t last_run(const struct ni_blame *b) {
  * Ranks of one job have as many steps. A few that took something else for steps than most (every micro-batch,
  * say) look once more for what comes as often as most ranks' steps; those that find nothing are not judged.
  */
-static int64_t look_again(struct ni_blame *b) {
+static int64_t reset_odd_ranks(struct ni_blame *b) {
   float *n = malloc((b->n_ranks + 1) * sizeof *n);
   int64_t again = 0;
   if (!n)
     return -ENOMEM;
   b->usual_steps = 0;
-  for (uint32_t run = 0; run <= last_run(b); run++) {
+  for (uint32_t run = 0; run <= find_last_run(b); run++) {
     size_t judged = 0;
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (b->rank[i].run == run && b->rank[i].judged)
         n[judged++] = (float)b->rank[i].n_steps;
-    const double usual = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
+    const double baseline = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (b->rank[i].run == run)
-        b->rank[i].usual_steps = usual;
-    b->usual_steps = fmax(b->usual_steps, usual);
+        b->rank[i].usual_steps = baseline;
+    b->usual_steps = fmax(b->usual_steps, baseline);
   }
   free(n);
   for (uint32_t i = 0; i < b->n_ranks && !b->r->marks.n; i++) {
     struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged || as_many(b, i))
+    if (!o->judged || has_baseline_steps(b, i))
       continue;
-    ni_blame_look_again(o, o->ops);
+    ni_blame_reset_rank(o, o->ops);
     again++;
   }
   return again;
 }
 
-static int same_steps(struct ni_blame *b) {
-  int64_t again = b->r->team ? ni_team_steps(b, look_again) : look_again(b);
-  int e = again > 0 ? pass_all(b) : (int)again;
+static int match_step_counts(struct ni_blame *b) {
+  int64_t again = b->r->team ? ni_team_steps(b, reset_odd_ranks) : reset_odd_ranks(b);
+  int e = again > 0 ? pass_all_ranks(b) : (int)again;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged || as_many(b, i))
+    if (!o->judged || has_baseline_steps(b, i))
       continue;
     o->judged = false;
     o->why_not = "its steps are others than those of most ranks";
@@ -221,20 +226,20 @@ static int same_steps(struct ni_blame *b) {
   return e;
 }
 
-/* All that is to be done where another rank judges. */
+/* Where another process of the team judges, this one makes its tables, and learns the judgement. */
 static int pass_for_others(struct ni_blame *b, struct ni_summary *s) {
-  int e = pass_all(b);
+  int e = pass_all_ranks(b);
   if (e == 0)
-    e = same_steps(b);
+    e = match_step_counts(b);
   ni_blame_free(b);
   return e == 0 ? ni_team_agree(b->r, s) : e;
 }
 
 /*
- * Own time of a step beyond that of its like, times its steps: whether a rank that came late to operations
+ * Own time of a step beyond that of its peers, times its steps: whether a rank that came late to operations
  * was late by itself.
  */
-static int fill_own(const struct ni_blame *b, struct ni_summary *s) {
+static int fill_own_time(const struct ni_blame *b, struct ni_summary *s) {
   if (b->waits_unseen)
     return 0; /* what it waited for looks like own time */
   float *x = malloc((b->n_ranks + 1) * sizeof *x);
@@ -245,11 +250,11 @@ static int fill_own(const struct ni_blame *b, struct ni_summary *s) {
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (b->rank[i].judged && b->rank[i].cls == c)
         x[n++] = (float)(b->rank[i].own_us / b->rank[i].n_steps);
-    const float usual = ni_blame_quantile(x, n, 0.25);
+    const float baseline = ni_blame_quantile(x, n, NI_CAUSE_BASELINE);
     for (uint32_t i = 0; i < b->n_ranks && n > 1; i++) {
       const struct ni_blame_rank *o = &b->rank[i];
       if (o->judged && o->cls == c)
-        s->process[o->process].own_us = o->own_us - (double)usual * o->n_steps;
+        s->process[o->process].own_us = o->own_us - (double)baseline * o->n_steps;
     }
   }
   free(x);
@@ -257,7 +262,7 @@ static int fill_own(const struct ni_blame *b, struct ni_summary *s) {
 }
 
 /* Runs in one folder have nothing to do with each other: each rank gets the number of its run. */
-static void find_runs(struct ni_blame *b) {
+static void number_runs(struct ni_blame *b) {
   const struct ni_run *r = b->r;
   for (uint32_t i = 0; i < r->who.n_members && r->runs.n > 1; i++) {
     const struct ni_who_member *m = &r->who.member[i];
@@ -265,7 +270,7 @@ static void find_runs(struct ni_blame *b) {
   }
 }
 
-static uint64_t ops_of_run(const struct ni_blame *b, uint32_t run) {
+static uint64_t count_run_ops(const struct ni_blame *b, uint32_t run) {
   uint64_t ops = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     ops += b->rank[i].run == run ? b->rank[i].ops : 0;
@@ -279,7 +284,7 @@ static uint64_t ops_of_run(const struct ni_blame *b, uint32_t run) {
  */
 #define STEPS_ALIKE 3.0f
 
-static int steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
+static int check_steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
   float *us = malloc((o->n_bins + 1) * sizeof *us);
   size_t n = 0;
   if (!us)
@@ -288,17 +293,17 @@ static int steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
     if (o->cell[k].start_ns && o->cell[k + 1].start_ns)
       us[n++] = (float)(o->cell[k + 1].start_ns - o->cell[k].start_ns);
   const float shorter = ni_blame_quantile(us, n, 0.25), longer = ni_blame_quantile(us, n, 0.75);
-  *repeat = n < 8 || longer <= STEPS_ALIKE * shorter;
+  *repeat = n < STEPS_REPEAT_MIN || longer <= STEPS_ALIKE * shorter;
   free(us);
   return 0;
 }
 
 /* Of most ranks that are judged; else nobody is. */
-static int only_if_steps_repeat(struct ni_blame *b, struct ni_summary *s, uint32_t *judged) {
+static int require_repeating_steps(struct ni_blame *b, struct ni_summary *s, uint32_t *judged) {
   uint32_t repeats = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     bool repeat = false;
-    if (b->rank[i].judged && steps_repeat(&b->rank[i], &repeat) < 0)
+    if (b->rank[i].judged && check_steps_repeat(&b->rank[i], &repeat) < 0)
       return -ENOMEM;
     repeats += repeat;
   }
@@ -317,13 +322,13 @@ static int judge_run(struct ni_blame *b, struct ni_summary *s, uint32_t run, con
     judged += b->rank[i].judged;
     ranks += b->rank[i].run == run;
   }
-  int e = only_if_steps_repeat(b, s, &judged);
+  int e = require_repeating_steps(b, s, &judged);
   if (e < 0 || judged * 2 <= ranks || judged < 2)
     return e;
   s->by_own_time = true;
-  b->run = last_run(b) ? run : 0;
-  e = judge(b, s);
-  return e == 0 ? fill_own(b, s) : e;
+  b->run = find_last_run(b) ? run : 0;
+  e = judge_ranks(b, s);
+  return e == 0 ? fill_own_time(b, s) : e;
 }
 
 /* Faults before notes, then what costs most. */
@@ -341,14 +346,14 @@ static int by_class_and_cost(const void *a, const void *b) {
  * comes last.
  */
 static int judge_runs(struct ni_blame *b, struct ni_summary *s) {
-  const uint32_t last = last_run(b);
+  const uint32_t last = find_last_run(b);
   bool *may = malloc(b->n_ranks + 1);
   uint32_t largest = 0;
   int e = may ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     may[i] = b->rank[i].judged;
   for (uint32_t run = 1; run <= last; run++)
-    if (ops_of_run(b, run) > ops_of_run(b, largest))
+    if (count_run_ops(b, run) > count_run_ops(b, largest))
       largest = run;
   for (uint32_t run = 0; e == 0 && run <= last; run++)
     if (run != largest)
@@ -361,25 +366,31 @@ static int judge_runs(struct ni_blame *b, struct ni_summary *s) {
   return e;
 }
 
-static int begin_ranks(struct ni_blame *b, bool all_ops) {
+static int allocate_ranks(struct ni_blame *b, bool all_ops) {
   if (!(b->rank = calloc(b->n_ranks + 1, sizeof *b->rank)))
     return -ENOMEM;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].process = i;
     b->rank[i].all_ops = all_ops;
   }
-  find_runs(b);
+  number_runs(b);
   return 0;
 }
 
 int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b) {
   *b = (struct ni_blame){.r = r, .s = s, .n_ranks = (uint32_t)s->n_processes, .sample_every = UINT32_MAX};
-  int e = begin_ranks(b, true);
+  int e = allocate_ranks(b, true);
   if (e == 0)
-    e = pass_all(b);
+    e = pass_all_ranks(b);
   if (e == 0)
-    e = same_steps(b);
+    e = match_step_counts(b);
   return e == 0 ? ni_roles(b) : e;
+}
+
+/* Filters by time or by rank leave all operations of what is left; these do not. */
+static bool only_some_operations(const struct ni_filters *f) {
+  const bool by_name = f->coll.n || f->comm.n || f->tag.n;
+  return by_name || f->sn.n || f->size.n;
 }
 
 int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) {
@@ -390,18 +401,17 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
                        .messages_left_out = ni_run_messages_left_out(r)};
   if (r->opt.compat)
     return 0;
-  if (r->opt.filter.coll.n || r->opt.filter.comm.n || r->opt.filter.sn.n || r->opt.filter.size.n ||
-      r->opt.filter.tag.n)
+  if (only_some_operations(&r->opt.filter))
     s->why_durations = "only some operations were chosen";
   if (s->n_processes < 2 || s->why_durations)
     return ni_roles(&b);
-  int e = begin_ranks(&b, false);
+  int e = allocate_ranks(&b, false);
   if (e == 0 && r->team && r->team->rank)
     return pass_for_others(&b, s);
   if (e == 0)
-    e = pass_all(&b);
+    e = pass_all_ranks(&b);
   if (e == 0)
-    e = same_steps(&b);
+    e = match_step_counts(&b);
   if (e == 0)
     e = ni_roles(&b);
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) {

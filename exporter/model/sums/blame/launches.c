@@ -4,37 +4,43 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "alike.h"
+#include "peer_groups.h"
 #include "causes.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
-enum { LIKE_MIN = 2 }; /* ranks elsewhere with the same work */
+enum { PEERS_MIN = 2 }; /* ranks elsewhere with the same work */
+/* of others: between these two lie four fifths of them, which is so many standard deviations */
+#define APART_LOW 0.1
+#define APART_HIGH 0.9
+#define APART_DEVIATIONS 2.56f
 
 /* Of a step, in which the GPU was idle and what came next began as soon as it was launched. */
-static float launched_us(const struct ni_blame_rank *o) { return (float)(o->late_idle_us / o->n_steps); }
+static float get_launched_us(const struct ni_blame_rank *o) { return (float)(o->late_idle_us / o->n_steps); }
 
-static float launched_share(const struct ni_blame_rank *o) {
+static float get_launched_share(const struct ni_blame_rank *o) {
   return o->idle_us > 0 ? (float)(o->late_idle_us / o->idle_us) : 0;
 }
 
 /* What those say that do the same work on other hosts, the one in the middle; NAN: there are too few. */
-static float like_elsewhere(const struct ni_launches *x, uint32_t rank,
-                            float (*of)(const struct ni_blame_rank *)) {
+static float find_peers_elsewhere(const struct ni_launches *x, uint32_t rank,
+                                  float (*of)(const struct ni_blame_rank *)) {
   const struct ni_blame *b = x->b;
   size_t n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (b->rank[i].judged && b->rank[i].cls == b->rank[rank].cls &&
         ni_blame_host(b, i) != ni_blame_host(b, rank))
       x->scratch[n++] = of(&b->rank[i]);
-  return n >= LIKE_MIN ? ni_blame_quantile(x->scratch, n, 0.5) : NAN;
+  return n >= PEERS_MIN ? ni_blame_quantile(x->scratch, n, 0.5) : NAN;
 }
 
-static void look_at(struct ni_launches *x, uint32_t rank, float usual_share) {
+static void compare_launches(struct ni_launches *x, uint32_t rank, float usual_share) {
   const struct ni_blame_rank *o = &x->b->rank[rank];
-  const float like = x->b->stages ? like_elsewhere(x, rank, launched_share) : NAN;
-  const float least = isnan(like) ? usual_share + NI_CAUSE_LAUNCHED : like + NI_CAUSE_LAUNCHED_LIKE;
-  x->late[rank] = o->idle_us > 0 && launched_share(o) >= least;
-  x->us[rank] = launched_us(o) - (isnan(like) ? 0 : like_elsewhere(x, rank, launched_us));
+  const float peers_share = x->b->stages ? find_peers_elsewhere(x, rank, get_launched_share) : NAN;
+  const float least =
+      isnan(peers_share) ? usual_share + NI_CAUSE_LAUNCHED : peers_share + NI_CAUSE_LAUNCHED_LIKE;
+  x->late[rank] = o->idle_us > 0 && get_launched_share(o) >= least;
+  x->us[rank] =
+      get_launched_us(o) - (isnan(peers_share) ? 0 : find_peers_elsewhere(x, rank, get_launched_us));
 }
 
 int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b) {
@@ -47,11 +53,11 @@ int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b) {
   size_t n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (b->rank[i].judged && b->rank[i].idle_us > 0)
-      x->scratch[n++] = launched_share(&b->rank[i]);
-  const float usual = ni_blame_quantile(x->scratch, n, 0.25);
+      x->scratch[n++] = get_launched_share(&b->rank[i]);
+  const float baseline = ni_blame_quantile(x->scratch, n, NI_CAUSE_BASELINE);
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (b->rank[i].judged)
-      look_at(x, i, usual);
+      compare_launches(x, i, baseline);
   return 0;
 }
 
@@ -74,11 +80,11 @@ bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank) {
   if (n < 2)
     return true;
   const float middle = ni_blame_quantile(x->scratch, n, 0.5);
-  const float low = x->scratch[(size_t)(0.1 * (double)(n - 1) + 0.5)],
-              high = x->scratch[(size_t)(0.9 * (double)(n - 1) + 0.5)];
-  /* the like of a slow host lie as far below it: how far those above the middle lie apart says it then */
+  const float low = x->scratch[(size_t)(APART_LOW * (double)(n - 1) + 0.5)],
+              high = x->scratch[(size_t)(APART_HIGH * (double)(n - 1) + 0.5)];
+  /* the peers of a slow host lie as far below it: how far those above the middle lie apart says it then */
   const float apart = b->stages ? 2 * (high - middle) : high - low;
-  return x->us[rank] - middle >= NI_CAUSE_LAUNCH_APART * apart / 2.56f; /* 2.56 standard deviations */
+  return x->us[rank] - middle >= NI_CAUSE_LAUNCH_APART * apart / APART_DEVIATIONS;
 }
 
 bool ni_launches_pace(const struct ni_launches *x, uint32_t rank) {
@@ -86,18 +92,23 @@ bool ni_launches_pace(const struct ni_launches *x, uint32_t rank) {
   return o->late_idle_us * 2 > o->idle_us && !ni_launches_stand_out(x, rank);
 }
 
-float ni_launches_beyond(const struct ni_launches *x, uint32_t rank, bool idle, struct ni_launches_of *of) {
+float ni_launches_find_excess(const struct ni_launches *x, uint32_t rank, bool idle,
+                              struct ni_launches_of *of) {
   const struct ni_blame *b = x->b;
   const struct ni_blame_rank *o = &b->rank[rank];
-  size_t alike = 0, n = 0;
+  size_t n_peers = 0, n = 0;
   for (uint32_t k = 0; k < b->n_ranks; k++)
-    alike += b->rank[k].cls == o->cls && b->rank[k].judged && !x->late[k];
-  for (uint32_t k = 0; k < b->n_ranks; k++)
-    if (b->rank[k].judged && !x->late[k] && (!alike || b->rank[k].cls == o->cls))
-      x->scratch[n++] = (float)((idle ? b->rank[k].idle_us : b->rank[k].own_us) / b->rank[k].n_steps);
-  of->usual = ni_blame_quantile(x->scratch, n, alike ? 0.25 : 0.5);
+    n_peers += b->rank[k].cls == o->cls && b->rank[k].judged && !x->late[k];
+  for (uint32_t k = 0; k < b->n_ranks; k++) {
+    const struct ni_blame_rank *other = &b->rank[k];
+    const bool has_quick_cpu = other->judged && !x->late[k];
+    const bool is_peer = !n_peers || other->cls == o->cls;
+    if (has_quick_cpu && is_peer)
+      x->scratch[n++] = (float)((idle ? other->idle_us : other->own_us) / other->n_steps);
+  }
+  of->baseline = ni_blame_quantile(x->scratch, n, n_peers ? NI_CAUSE_BASELINE : 0.5);
   of->others = (uint32_t)n;
-  of->has_like = alike > 0;
-  float beyond = (float)((idle ? o->idle_us : o->own_us) / o->n_steps) - of->usual;
-  return n && beyond >= NI_CAUSE_LAUNCH_OWN * of->usual ? beyond : 0;
+  of->has_peers = n_peers > 0;
+  float beyond = (float)((idle ? o->idle_us : o->own_us) / o->n_steps) - of->baseline;
+  return n && beyond >= NI_CAUSE_LAUNCH_OWN * of->baseline ? beyond : 0;
 }

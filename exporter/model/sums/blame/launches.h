@@ -16,35 +16,36 @@ struct ni_launches {
   const struct ni_blame *b;
   /* by rank: more of its idle time lies before what is launched late than elsewhere */
   bool *late;
-  /* of a step, idle before that; in a pipeline beyond that of its like elsewhere */
+  /* of a step, idle before that; in a pipeline beyond that of its peers elsewhere */
   float *us;
   float *scratch;
 };
 
-/* What a rank's idle time was compared with. */
+/* What a rank's own or idle time was compared with. */
 struct ni_launches_of {
-  float usual;     /* us of a step */
+  float baseline;  /* us of a step */
   uint32_t others; /* ranks; */
-  bool has_like;   /* they do the same work */
+  bool has_peers;  /* these do the same work; else they are all ranks whose CPU is not slow */
 };
 
 int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b);
 void ni_launches_end(struct ni_launches *x);
 /*
- * Launches are compared with those of other hosts, since ranks of one host share its CPUs; of one host alone
- * with all others. Where the CPUs pace the whole job some rank is always the last one: a slow one stands out
- * from how far the others lie apart.
+ * Launches are compared with those of other hosts, since ranks of one host share its CPUs. Where there is one
+ * host they are compared with all other ranks. Where CPUs pace the whole job some rank is always the last
+ * one: a slow one is far behind, by how far the others lie apart.
  */
 bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank);
 /*
- * Most of what lies between its operations ends when the CPU has launched the next one: the CPU paces it, and
- * how long it takes says nothing of what the GPU computes.
+ * Launches pace the rank: most of what lies between its operations ends when the CPU has launched the next
+ * one. Then how long it takes says nothing about what the GPU computes.
  */
 bool ni_launches_pace(const struct ni_launches *x, uint32_t rank);
 /*
- * How much more own time (idle: more idle time) a rank has in a step, in us, than those of its like whose CPU
- * is not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter.
+ * How much more own time (idle: more idle time) a rank has in a step, in us, than those of its peers whose
+ * CPU is not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter.
  */
-float ni_launches_beyond(const struct ni_launches *x, uint32_t rank, bool idle, struct ni_launches_of *of);
+float ni_launches_find_excess(const struct ni_launches *x, uint32_t rank, bool idle,
+                              struct ni_launches_of *of);
 
 #endif

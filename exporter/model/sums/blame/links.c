@@ -1,44 +1,54 @@
 /*
- * Transfers: the fabric as a whole in some bins; then links slower than their like, put down to what all of
- * them cross and nothing that is as fast as usual does: a host's NVLink, a host's NICs, the NIC of one rank,
- * the way between two hosts or two ranks, else the communicator itself.
+ * Transfers. First the fabric as a whole, in some bins. Then links that are slower than their peers: what all
+ * slow links cross, and hardly any fast one, is named. That is a host's NVLink, a host's NICs, the NIC of one
+ * rank, or the way between two hosts or two ranks; else the communicator itself.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "alike.h"
+#include "peer_groups.h"
 #include "causes.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
-enum state { UNKNOWN, FINE, SLOW, EXPLAINED };
+enum link_state { UNKNOWN, FINE, SLOW, EXPLAINED };
 
 enum {
-  SUSPECTS_MAX = 32
-}; /* ranks of a link that are looked at one by one; each look goes through all links */
+  SUSPECTS_MAX = 32, /* ranks of a link that are looked at one by one; each look goes through all links */
+  /*
+   * Of ten links that cross a suspect so many have to be slow. One or two may be slow by too little to be
+   * seen.
+   */
+  SLOW_OF_TEN = 8,
+  LOCAL_OF_FOUR = 3, /* so many of four links within a host have to be slow for its NVLink to be named */
+  NIC_LINKS_MIN = 2, /* so many slow links cross a slow NIC: one alone may be a slow pair */
+  WAY_LINKS_MIN = 3, /* so many cross a slow way between two hosts: two may be a slow pair of ranks */
+  DROP_PART = 4      /* a bin belongs to a drop if it is a quarter as slow as drops are in the mean */
+};
 
-struct judged {
-  uint8_t state; /* enum state */
+struct judged_link {
+  uint8_t state; /* enum link_state */
   uint32_t from, to;
   float ratio; /* in those of from..to in which it is slow */
 };
 
-struct work {
+struct link_judge {
   const struct ni_blame *b;
   struct ni_causes *out;
-  struct judged *link;
+  struct judged_link *link;
   float *x; /* scratch: [2][bins] */
   double step_us;
 };
 
-static bool counts(const struct work *w, const struct ni_blame_link *l) {
+/* Its transfers are so much of a step that it is worth to be judged. */
+static bool is_long_enough(const struct link_judge *w, const struct ni_blame_link *l) {
   return !isnan(l->mean_us) && l->n_ranks > 1 &&
       l->mean_us * l->per_step >= NI_CAUSE_LINK_OF_STEP * w->step_us;
 }
 
 /* Length of a usual step, by the ranks that were seen longest. */
-static double step_us(const struct ni_blame *b) {
+static double find_step_us(const struct ni_blame *b) {
   double best = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
@@ -50,41 +60,43 @@ static double step_us(const struct ni_blame *b) {
 }
 
 /*
- * Not all of its ranks have logs: who is missing may be the last to come, and then what looks like a transfer
- * is waiting.
+ * All of its ranks have logs. Where one is missing it may be the last to come, and what looks like a transfer
+ * is waiting for it.
  */
-static bool all_seen(const struct work *w, const struct ni_blame_link *l) {
+static bool has_all_ranks(const struct link_judge *w, const struct ni_blame_link *l) {
   const uint32_t all = l->from < 0 ? (uint32_t)w->b->s->comm[l->comm].n_ranks : 2;
   return l->n_ranks >= all;
 }
 
 /* Deviation of a link from bin to bin, as a share. */
-static float noise_of(const float *x, uint32_t bins, float *scratch) {
+static float measure_noise(const float *x, uint32_t bins, float *scratch) {
   size_t n = 0;
   for (uint32_t k = 1; k < bins; k++)
     if (!isnan(x[k]) && !isnan(x[k - 1]))
       scratch[n++] = fabsf(x[k] - x[k - 1]);
-  return n ? ni_blame_quantile(scratch, n, 0.5) * 1.0484f : 0; /* median |difference| = 0.954 sigma */
+  return n ? ni_blame_quantile(scratch, n, 0.5) * NI_CAUSE_NOISE : 0;
 }
 
 /*
- * From here on a bin is a drop: far off, and chance does not do it, where transfers differ much from bin to
- * bin (experts' messages).
+ * A bin that is slower than this is a drop. Where transfers differ much from bin to bin (experts), it is
+ * higher.
  */
-static float drop_beyond(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CAUSE_SIGMA * noise); }
+static float get_drop_threshold(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CAUSE_SIGMA * noise); }
 
 /*
- * How slow most links across hosts are in each bin beside their own quiet time, *several: there are so many
- * of them; NAN: nobody can say.
+ * How slow most links across hosts are in each bin, compared with their own quiet time; NAN: not known.
+ * several: by bin: there are enough of them.
  */
-static void fabric_of(const struct work *w, uint32_t judged, float *ratio, bool *several, float *x) {
+static void compare_fabric(const struct link_judge *w, uint32_t judged, float *ratio, bool *several,
+                           float *x) {
   const struct ni_blame *b = w->b;
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;
     bool all = false;
     for (uint32_t i = 0; i < b->n_links; i++) {
       const struct ni_blame_link *l = &b->link[i];
-      if (l->host >= 0 || !counts(w, l) || isnan(l->us[k]) || !all_seen(w, l))
+      const bool is_of_fabric = l->host < 0 && is_long_enough(w, l) && has_all_ranks(w, l);
+      if (!is_of_fabric || isnan(l->us[k]))
         continue;
       x[n++] = l->us[k] / l->quiet_us;
       all |= l->n_ranks == judged;
@@ -100,7 +112,7 @@ static void fabric_of(const struct work *w, uint32_t judged, float *ratio, bool 
  * Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. Alone a bin
  * may be one slow operation, but not where several links are far slower than chance makes them.
  */
-static int crowded(struct work *w) {
+static int find_congestion(struct link_judge *w) {
   const struct ni_blame *b = w->b;
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x), *ratio = malloc((b->bins + 1) * sizeof *ratio);
   bool *several = calloc(b->bins + 1, sizeof *several);
@@ -108,19 +120,21 @@ static int crowded(struct work *w) {
   for (uint32_t i = 0; i < b->n_ranks; i++)
     judged += b->rank[i].judged;
   double sum = 0;
-  if (!x || !ratio || !several || !(w->out->crowded = calloc(b->bins + 1, sizeof(bool)))) {
+  w->out->crowded = calloc(b->bins + 1, sizeof(bool));
+  const bool has_scratch = x && ratio && several;
+  if (!has_scratch || !w->out->crowded) {
     free(x);
     free(ratio);
     free(several);
     return -ENOMEM;
   }
-  fabric_of(w, judged, ratio, several, x);
-  const float noise = noise_of(ratio, b->bins, x), drop = 1 + drop_beyond(noise);
+  compare_fabric(w, judged, ratio, several, x);
+  const float noise = measure_noise(ratio, b->bins, x), drop = 1 + get_drop_threshold(noise);
   const float floor = fmaxf(NI_CAUSE_CROWDED, 1 + NI_CAUSE_CROWDED_APART * noise);
   for (uint32_t k = 1; k + 1 < b->bins; k++) {
-    const bool beside = ratio[k - 1] > floor || ratio[k + 1] > floor;
+    const bool is_in_row = ratio[k - 1] > floor || ratio[k + 1] > floor;
     const bool is_far = several[k] && ratio[k] >= drop;
-    if (!(ratio[k] > floor && (beside || is_far)))
+    if (!(ratio[k] > floor && (is_in_row || is_far)))
       continue;
     w->out->crowded[k] = true;
     sum += ratio[k];
@@ -152,14 +166,14 @@ static int crowded(struct work *w) {
   memcpy(c->at, w->out->crowded, b->bins * sizeof *c->at);
   c->share = (float)(sum / hit) - 1;
   for (uint32_t i = 0; e == 0 && i < b->n_links; i++)
-    if (b->link[i].host < 0 && counts(w, &b->link[i]))
-      e = ni_cause_item(c, i);
-  c->alike = c->n_items;
+    if (b->link[i].host < 0 && is_long_enough(w, &b->link[i]))
+      e = ni_cause_add_item(c, i);
+  c->n_peers = c->n_items;
   return e;
 }
 
 /* A bin says no more than that of whether a link is slow; how slow it is there is another question. */
-static float clipped(float x) { return x > NI_CAUSE_LINK_MOST ? NI_CAUSE_LINK_MOST : x; }
+static float clip_excess(float x) { return x > NI_CAUSE_LINK_MOST ? NI_CAUSE_LINK_MOST : x; }
 
 /*
  * A transfer is the least of its ranks' durations, so wrong stamps make it shorter, the more ranks begin it
@@ -167,7 +181,7 @@ static float clipped(float x) { return x > NI_CAUSE_LINK_MOST ? NI_CAUSE_LINK_MO
  * that: by as much as stamps are off. Ranks whose CPU launches late come one by one, too. Returns by how much
  * a transfer has to be longer, in us.
  */
-static float least_us(const struct work *w, const struct ni_blame_link *l) {
+static float find_least_us(const struct link_judge *w, const struct ni_blame_link *l) {
   float off = NI_CAUSE_LINK_LEAST_US;
   for (uint32_t i = 0; i < l->n_ranks; i++) {
     const uint32_t rank = l->rank[i];
@@ -177,7 +191,8 @@ static float least_us(const struct work *w, const struct ni_blame_link *l) {
       const bool own =
           c->kind == NI_FIND_LATE_RANK || c->kind == NI_FIND_UNEVEN || c->kind == NI_FIND_THROTTLING;
       const bool of_host = c->kind == NI_FIND_SLOW_HOST && c->launch && c->of == ni_blame_host(w->b, rank);
-      late = of_host || (own && c->level == NI_LEVEL_RANK && c->of == rank);
+      const bool of_rank = own && c->level == NI_LEVEL_RANK && c->of == rank;
+      late = of_host || of_rank;
     }
     if (late)
       off = fmaxf(off, w->b->rank[rank].overlap_us);
@@ -189,34 +204,34 @@ static float least_us(const struct work *w, const struct ni_blame_link *l) {
  * Longer by so much in n bins than chance and stamps can make it; over the whole run it matters, or for a
  * while it is far off.
  */
-static bool stands_out(const struct work *w, const struct ni_blame_link *l, double sum, uint32_t n,
-                       float noise) {
+static bool link_stands_out(const struct link_judge *w, const struct ni_blame_link *l, double sum, uint32_t n,
+                            float noise) {
   const double mean = sum / n;
-  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < least_us(w, l))
+  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < find_least_us(w, l))
     return false;
   if (mean < NI_CAUSE_SIGMA * noise / sqrt(n))
     return false;
   return sum >= NI_CAUSE_LINK_OF_RUN * w->b->bins || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
 }
 
-static void judge(struct work *w) {
+static void judge_links(struct link_judge *w) {
   const struct ni_blame *b = w->b;
   float *x = w->x, *scratch = w->x + b->bins;
   for (uint32_t i = 0; i < b->n_links; i++) {
     const struct ni_blame_link *l = &b->link[i];
-    struct judged *j = &w->link[i];
+    struct judged_link *j = &w->link[i];
     double sum = 0, whole = 0, off = 0, off_whole = 0;
     float noise, drop;
     uint32_t n = 0, n_off = 0;
-    if (l->alike < 2 || !counts(w, l) || !all_seen(w, l))
+    if (l->alike < 2 || !is_long_enough(w, l) || !has_all_ranks(w, l))
       continue;
     for (uint32_t k = 0; k < b->bins; k++)
-      x[k] = w->out->crowded[k] ? NAN : clipped(l->us[k] / l->usual_us - 1);
+      x[k] = w->out->crowded[k] ? NAN : clip_excess(l->us[k] / l->usual_us - 1);
     j->state = FINE;
     j->ratio = 1;
-    noise = noise_of(x, b->bins, scratch);
-    drop = drop_beyond(noise);
-    if (!ni_longest_above(x, b->bins, NI_CAUSE_LINK_FLOOR - 1, &j->from, &j->to))
+    noise = measure_noise(x, b->bins, scratch);
+    drop = get_drop_threshold(noise);
+    if (!ni_find_longest_above(x, b->bins, NI_CAUSE_LINK_FLOOR - 1, &j->from, &j->to))
       continue;
     for (uint32_t k = j->from; k < j->to; k++) {
       const float more = l->us[k] / l->usual_us - 1;
@@ -231,14 +246,14 @@ static void judge(struct work *w) {
         n_off++;
       }
     }
-    uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
+    const uint32_t near = ni_cause_near_end(b);
     if (j->from <= near)
       j->from = 0;
     if (j->to + near >= b->bins)
       j->to = b->bins;
-    if (stands_out(w, l, sum, n, noise))
+    if (link_stands_out(w, l, sum, n, noise))
       j->ratio = (float)(whole / n) + 1;
-    else if (n_off && stands_out(w, l, off, n_off, noise))
+    else if (n_off && link_stands_out(w, l, off, n_off, noise))
       j->ratio = (float)(off_whole / n_off) + 1;
     else
       continue;
@@ -253,7 +268,7 @@ struct suspect {
   uint32_t of, other;
 };
 
-static bool on_host(const struct ni_blame *b, const struct ni_blame_link *l, uint32_t host) {
+static bool is_on_host(const struct ni_blame *b, const struct ni_blame_link *l, uint32_t host) {
   for (uint32_t i = 0; i < l->n_ranks; i++)
     if (ni_blame_host(b, l->rank[i]) == host)
       return true;
@@ -267,7 +282,11 @@ static bool has_rank(const struct ni_blame_link *l, uint32_t rank) {
   return false;
 }
 
-static bool crosses(const struct work *w, const struct suspect *s, uint32_t link) {
+static bool joins_ranks(const struct ni_blame_link *l, uint32_t x, uint32_t y) {
+  return has_rank(l, x) && has_rank(l, y);
+}
+
+static bool crosses(const struct link_judge *w, const struct suspect *s, uint32_t link) {
   const struct ni_blame_link *l = &w->b->link[link];
   bool local = l->host >= 0;
   if (s->kind == NI_FIND_SLOW_NVLINK)
@@ -275,25 +294,23 @@ static bool crosses(const struct work *w, const struct suspect *s, uint32_t link
   if (s->level == NI_LEVEL_COMM)
     return link == s->of;
   if (local)
-    return s->kind == NI_FIND_SLOW_PAIR && s->level == NI_LEVEL_RANK && has_rank(l, s->of) &&
-        has_rank(l, s->other);
-  switch (s->level) {
-    case NI_LEVEL_HOST:
-      return on_host(w->b, l, s->of) &&
-          (s->kind == NI_FIND_SLOW_NIC || s->other == NI_BLAME_NONE || on_host(w->b, l, s->other));
-    default:
-      return has_rank(l, s->of) && (s->other == NI_BLAME_NONE || has_rank(l, s->other));
-  }
+    return s->kind == NI_FIND_SLOW_PAIR && s->level == NI_LEVEL_RANK && joins_ranks(l, s->of, s->other);
+  const bool has_one_end = s->other == NI_BLAME_NONE;
+  if (s->level != NI_LEVEL_HOST)
+    return has_rank(l, s->of) && (has_one_end || has_rank(l, s->other));
+  if (!is_on_host(w->b, l, s->of))
+    return false;
+  return s->kind == NI_FIND_SLOW_NIC || has_one_end || is_on_host(w->b, l, s->other);
 }
 
 struct fit {
   uint32_t slow, all, ranks; /* of those that cross it; ranks: different ones of the slow */
 };
 
-static struct fit fit_of(const struct work *w, const struct suspect *s) {
+static struct fit count_fit(const struct link_judge *w, const struct suspect *s) {
   struct fit f = {0};
   for (uint32_t i = 0; i < w->b->n_links; i++) {
-    const struct judged *j = &w->link[i];
+    const struct judged_link *j = &w->link[i];
     if (j->state == UNKNOWN || !crosses(w, s, i))
       continue;
     f.all += j->state != EXPLAINED;
@@ -302,9 +319,9 @@ static struct fit fit_of(const struct work *w, const struct suspect *s) {
   return f;
 }
 
-/* By how much longer its operations take than usual in these bins. */
-static double longer_us(const struct ni_blame *b, const struct ni_blame_link *l, float usual_us,
-                        const bool *at) {
+/* What its operations take longer than usual_us in these bins, in all. */
+static double sum_excess(const struct ni_blame *b, const struct ni_blame_link *l, float usual_us,
+                         const bool *at) {
   double us = 0;
   for (uint32_t k = 0; k < b->bins; k++)
     if (at[k] && l->us[k] > usual_us)
@@ -317,16 +334,16 @@ static double longer_us(const struct ni_blame *b, const struct ni_blame_link *l,
  * which somebody pauses are long, too, and ranks that wait for it come late to short messages: they look
  * slow.
  */
-static double most_of_drops(const struct ni_blame *b, const struct ni_cause *c, const bool *at) {
+static double bound_drops(const struct ni_blame *b, const struct ni_cause *c, const bool *at) {
   double us = 0;
   for (uint32_t i = 0; i < c->n_items; i++) {
     const struct ni_blame_link *l = &b->link[c->item[i]];
-    us += longer_us(b, l, l->usual_us, at);
+    us += sum_excess(b, l, l->usual_us, at);
   }
   for (uint32_t i = 0; i < b->n_links; i++) {
     const struct ni_blame_link *l = &b->link[i];
     if (l->host < 0 && l->alike < 2)
-      us += longer_us(b, l, l->quiet_us, at);
+      us += sum_excess(b, l, l->quiet_us, at);
   }
   return 2 * us;
 }
@@ -336,7 +353,7 @@ static double most_of_drops(const struct ni_blame *b, const struct ni_cause *c, 
  * these are its drops: runs of bins above a quarter of how slow they get, which end when two bins in a row
  * lie below. What is slow for one run is slow in from..to; several runs are a link that flaps.
  */
-static int find_drops(const struct work *w, struct ni_cause *c) {
+static int find_drops(const struct link_judge *w, struct ni_cause *c) {
   const struct ni_blame *b = w->b;
   float *ratio = w->x, *scratch = w->x + b->bins;
   double high = 0;
@@ -354,7 +371,7 @@ static int find_drops(const struct work *w, struct ni_cause *c) {
     ratio[k] = seen && !w->out->crowded[k] ? sum / (float)seen : NAN;
   }
   ratio[0] = ratio[b->bins - 1] = NAN; /* begun or ended in the middle of a step */
-  const float drop = drop_beyond(noise_of(ratio, b->bins, scratch));
+  const float drop = get_drop_threshold(measure_noise(ratio, b->bins, scratch));
   for (uint32_t k = 0; k < b->bins; k++) {
     if (!isnan(ratio[k]))
       scratch[n++] = ratio[k];
@@ -363,10 +380,11 @@ static int find_drops(const struct work *w, struct ni_cause *c) {
       n_high++;
     }
   }
-  const bool quiet_mostly = n && ni_blame_quantile(scratch, n, 1 - NI_CAUSE_AT_TIMES) < NI_CAUSE_DROP_QUIET;
+  const bool quiet_mostly =
+      n && ni_blame_quantile(scratch, n, 1 - NI_CAUSE_NOW_AND_THEN) < NI_CAUSE_DROP_QUIET;
   if (!quiet_mostly || !n_high)
     return 0;
-  const float floor = fmaxf((float)high / (float)n_high / 4, drop / 2);
+  const float floor = fmaxf((float)high / (float)n_high / DROP_PART, drop / 2);
   bool *at = calloc(b->bins + 1, sizeof *at);
   if (!at)
     return -ENOMEM;
@@ -397,7 +415,7 @@ static int find_drops(const struct work *w, struct ni_cause *c) {
   }
   c->kind = NI_FIND_FLAPPING;
   c->at = at;
-  c->most_us = most_of_drops(b, c, at);
+  c->most_us = bound_drops(b, c, at);
   c->from = first;
   c->to = end;
   c->bins_hit = runs;
@@ -405,8 +423,8 @@ static int find_drops(const struct work *w, struct ni_cause *c) {
   return 0;
 }
 
-/* All ranks of one link take part in another one. */
-static bool within(const struct ni_blame_link *l, const struct ni_blame_link *other) {
+/* All ranks of the first link take part in the other one. */
+static bool is_within(const struct ni_blame_link *l, const struct ni_blame_link *other) {
   uint32_t there = 0;
   for (uint32_t i = 0; i < l->n_ranks; i++)
     there += has_rank(other, l->rank[i]);
@@ -419,7 +437,7 @@ static bool within(const struct ni_blame_link *l, const struct ni_blame_link *ot
  * same NIC, and are slowed by as much. Of a slow communicator it is the NIC of one of its ranks. Not the way
  * between two: a ring need not take it.
  */
-static int add_alone(const struct work *w, const struct suspect *s, struct ni_cause *c) {
+static int add_unmatched_links(const struct link_judge *w, const struct suspect *s, struct ni_cause *c) {
   const struct ni_blame *b = w->b;
   double bytes = 0;
   int e = 0;
@@ -427,24 +445,26 @@ static int add_alone(const struct work *w, const struct suspect *s, struct ni_ca
     bytes += b->link[c->item[i]].bytes / c->n_items;
   for (uint32_t i = 0; e == 0 && i < b->n_links; i++) {
     const struct ni_blame_link *l = &b->link[i];
-    const bool no_like = l->from < 0 && l->host < 0 && l->alike < 2 && l->bytes >= bytes;
-    if (!no_like || !counts(w, l) || !all_seen(w, l))
+    const bool is_unmatched = l->from < 0 && l->host < 0 && l->alike < 2;
+    if (!is_unmatched || !(l->bytes >= bytes))
       continue;
-    const bool its = s->kind == NI_FIND_SLOW_COMM ? b->link[s->of].host < 0 && within(&b->link[s->of], l)
+    if (!is_long_enough(w, l) || !has_all_ranks(w, l))
+      continue;
+    const bool its = s->kind == NI_FIND_SLOW_COMM ? b->link[s->of].host < 0 && is_within(&b->link[s->of], l)
                                                   : s->kind == NI_FIND_SLOW_NIC && crosses(w, s, i);
     if (its)
-      e = ni_cause_alone(c, i);
+      e = ni_cause_add_unmatched(c, i);
   }
   return e;
 }
 
-/* All that is slow by the suspect, in one cause. */
-static int name(struct work *w, const struct suspect *s) {
+/* Makes one cause of all slow links that cross the suspect. */
+static int name_suspect(struct link_judge *w, const struct suspect *s) {
   struct ni_cause *c = ni_cause_add(w->out, s->kind, s->level, s->of);
   double share = 0;
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++) {
-    struct judged *j = &w->link[i];
+    struct judged_link *j = &w->link[i];
     if (j->state != SLOW || !crosses(w, s, i))
       continue;
     j->state = EXPLAINED;
@@ -455,9 +475,9 @@ static int name(struct work *w, const struct suspect *s) {
     if (j->to > c->to)
       c->to = j->to;
     share += j->ratio - 1;
-    if (w->b->link[i].alike > c->alike)
-      c->alike = w->b->link[i].alike;
-    e = ni_cause_item(c, i);
+    if (w->b->link[i].alike > c->n_peers)
+      c->n_peers = w->b->link[i].alike;
+    e = ni_cause_add_item(c, i);
   }
   if (!c || e < 0)
     return e;
@@ -465,19 +485,19 @@ static int name(struct work *w, const struct suspect *s) {
   c->link = s->kind;
   c->other = s->other;
   c->share = c->n_items ? (float)(share / c->n_items) : 0;
-  if ((e = add_alone(w, s, c)) < 0)
+  if ((e = add_unmatched_links(w, s, c)) < 0)
     return e;
   return find_drops(w, c);
 }
 
 /*
- * The better explanation: more that is slow; nothing that is fine. Hosts before ranks before ways between
- * two.
+ * Takes the suspect for the best one so far where it explains more slow links, and hardly any fast link
+ * crosses it. *tie: another suspect of the kind explains as many.
  */
-static void consider(const struct work *w, const struct suspect *s, uint32_t least, struct suspect *best,
-                     struct fit *of_best, bool *tie) {
-  struct fit f = fit_of(w, s);
-  if (f.slow < least || f.slow * 10 < f.all * 8)
+static void consider_suspect(const struct link_judge *w, const struct suspect *s, uint32_t least,
+                             struct suspect *best, struct fit *of_best, bool *tie) {
+  struct fit f = count_fit(w, s);
+  if (f.slow < least || f.slow * 10 < f.all * SLOW_OF_TEN)
     return;
   if (f.slow < of_best->slow)
     return;
@@ -490,11 +510,11 @@ static void consider(const struct work *w, const struct suspect *s, uint32_t lea
 }
 
 /* The one host that all links across hosts of this one lead to; NI_BLAME_NONE: there are several. */
-static uint32_t only_partner(const struct work *w, uint32_t host) {
+static uint32_t find_only_partner(const struct link_judge *w, uint32_t host) {
   uint32_t partner = NI_BLAME_NONE;
   for (uint32_t i = 0; i < w->b->n_links; i++) {
     const struct ni_blame_link *l = &w->b->link[i];
-    if (l->host >= 0 || w->link[i].state == UNKNOWN || !on_host(w->b, l, host))
+    if (l->host >= 0 || w->link[i].state == UNKNOWN || !is_on_host(w->b, l, host))
       continue;
     for (uint32_t k = 0; k < l->n_ranks; k++) {
       uint32_t h = ni_blame_host(w->b, l->rank[k]);
@@ -511,7 +531,7 @@ static uint32_t only_partner(const struct work *w, uint32_t host) {
  * The one rank on another host that all messages across hosts of this one go to; NI_BLAME_NONE: there are
  * several, or it takes part in more.
  */
-static uint32_t only_partner_rank(const struct work *w, uint32_t rank) {
+static uint32_t find_only_partner_rank(const struct link_judge *w, uint32_t rank) {
   uint32_t partner = NI_BLAME_NONE;
   for (uint32_t i = 0; i < w->b->n_links; i++) {
     const struct ni_blame_link *l = &w->b->link[i];
@@ -530,7 +550,7 @@ static uint32_t only_partner_rank(const struct work *w, uint32_t rank) {
  * received in one group with others ends when these do, so what looks like a transfer is waiting for a third.
  * None of them is named. Returns whether that is so.
  */
-static bool part_of_way(struct work *w, uint32_t link) {
+static bool explain_by_way(struct link_judge *w, uint32_t link) {
   const struct ni_blame_link *l = &w->b->link[link];
   struct suspect way = {NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(w->b, l->rank[0]),
                         ni_blame_host(w->b, l->rank[1])};
@@ -541,8 +561,9 @@ static bool part_of_way(struct work *w, uint32_t link) {
     return false;
   for (int pass = 0; pass < 2 && (pass == 0 || others >= 2); pass++)
     for (uint32_t i = 0; i < w->b->n_links; i++) {
-      struct judged *j = &w->link[i];
-      if (j->state != SLOW || j->ratio < least || j->ratio > most || !crosses(w, &way, i))
+      struct judged_link *j = &w->link[i];
+      const bool is_as_slow = j->state == SLOW && !(j->ratio < least || j->ratio > most);
+      if (!is_as_slow || !crosses(w, &way, i))
         continue;
       if (pass == 0)
         others += !crosses(w, &self, i);
@@ -552,8 +573,8 @@ static bool part_of_way(struct work *w, uint32_t link) {
   return others >= 2;
 }
 
-/* Of a slow link that crosses hosts the suspects, the wider ones first. */
-static int explain(struct work *w, uint32_t link) {
+/* Names what makes a link across hosts slow: the wider suspects are asked first. */
+static int explain_link(struct link_judge *w, uint32_t link) {
   const struct ni_blame *b = w->b;
   const struct ni_blame_link *l = &b->link[link];
   struct suspect best = {.level = NI_LEVEL_COMM};
@@ -561,75 +582,75 @@ static int explain(struct work *w, uint32_t link) {
   bool tie = false;
   const uint32_t ranks = l->n_ranks < SUSPECTS_MAX ? l->n_ranks : SUSPECTS_MAX;
   for (uint32_t i = 0; i < ranks; i++) /* NICs of one host: of several ranks */
-    consider(w,
-             &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_HOST, ni_blame_host(b, l->rank[i]), NI_BLAME_NONE},
-             2, &best, &of_best, &tie);
+    consider_suspect(
+        w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_HOST, ni_blame_host(b, l->rank[i]), NI_BLAME_NONE},
+        NIC_LINKS_MIN, &best, &of_best, &tie);
   if (of_best.slow && !tie) {
-    best.other = only_partner(w, best.of);
-    return name(w, &best);
+    best.other = find_only_partner(w, best.of);
+    return name_suspect(w, &best);
   }
   if (of_best.slow && l->n_ranks == 2) { /* all ways of both are slow, and all go between them */
     best = (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(b, l->rank[0]),
                             ni_blame_host(b, l->rank[1])};
-    return name(w, &best);
+    return name_suspect(w, &best);
   }
   of_best = (struct fit){0};
   tie = false;
   if (l->n_ranks == 2) {
-    consider(w,
-             &(struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(b, l->rank[0]),
-                               ni_blame_host(b, l->rank[1])},
-             3, &best, &of_best, &tie);
+    consider_suspect(w,
+                     &(struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(b, l->rank[0]),
+                                       ni_blame_host(b, l->rank[1])},
+                     WAY_LINKS_MIN, &best, &of_best, &tie);
     if (of_best.slow)
-      return name(w, &best);
+      return name_suspect(w, &best);
   }
   for (uint32_t i = 0; i < ranks; i++)
-    consider(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_RANK, l->rank[i], NI_BLAME_NONE}, 2, &best,
-             &of_best, &tie);
+    consider_suspect(w, &(struct suspect){NI_FIND_SLOW_NIC, NI_LEVEL_RANK, l->rank[i], NI_BLAME_NONE},
+                     NIC_LINKS_MIN, &best, &of_best, &tie);
   if (of_best.slow && !tie) {
-    best.other = l->n_ranks == 2 ? only_partner_rank(w, best.of) : NI_BLAME_NONE;
-    return name(w, &best);
+    best.other = l->n_ranks == 2 ? find_only_partner_rank(w, best.of) : NI_BLAME_NONE;
+    return name_suspect(w, &best);
   }
-  if (part_of_way(w, link))
+  if (explain_by_way(w, link))
     return 0;
   best = l->n_ranks == 2 ? (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_RANK, l->rank[0], l->rank[1]}
                          : (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, link, NI_BLAME_NONE};
-  return name(w, &best);
+  return name_suspect(w, &best);
 }
 
-static int within_hosts(struct work *w) {
+static int explain_local_links(struct link_judge *w) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++) {
     const struct ni_blame_link *l = &w->b->link[i];
     if (w->link[i].state != SLOW || l->host < 0)
       continue;
     struct suspect s = {NI_FIND_SLOW_NVLINK, NI_LEVEL_HOST, (uint32_t)l->host, NI_BLAME_NONE};
-    struct fit f = fit_of(w, &s);
-    if (f.slow * 4 < f.all * 3)
+    struct fit f = count_fit(w, &s);
+    if (f.slow * 4 < f.all * LOCAL_OF_FOUR)
       s = (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, i, NI_BLAME_NONE};
-    e = name(w, &s);
+    e = name_suspect(w, &s);
   }
   return e;
 }
 
-int ni_causes_fabric(const struct ni_blame *b, struct ni_causes *out) {
-  return crowded(&(struct work){.b = b, .out = out, .step_us = step_us(b)});
+int ni_find_congestion(const struct ni_blame *b, struct ni_causes *out) {
+  return find_congestion(&(struct link_judge){.b = b, .out = out, .step_us = find_step_us(b)});
 }
 
-int ni_causes_links(const struct ni_blame *b, struct ni_causes *out) {
-  struct work w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
-                   calloc(2 * (size_t)b->bins + 1, sizeof *w.x), step_us(b)};
+int ni_find_slow_links(const struct ni_blame *b, struct ni_causes *out) {
+  struct link_judge w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
+                         calloc(2 * (size_t)b->bins + 1, sizeof *w.x), find_step_us(b)};
   int e = w.link && w.x ? 0 : -ENOMEM;
   if (e == 0 && !out->crowded)
-    e = ni_causes_fabric(b, out);
+    e = ni_find_congestion(b, out);
   if (e == 0)
-    judge(&w);
+    judge_links(&w);
   if (e == 0)
-    e = within_hosts(&w);
+    e = explain_local_links(&w);
   for (uint32_t i = 0; e == 0 && i < b->n_links && out->n < NI_CAUSES_MAX;
        i++) /* no more are named than there is room for */
     if (w.link[i].state == SLOW)
-      e = explain(&w, i);
+      e = explain_link(&w, i);
   free(w.link);
   free(w.x);
   return e;

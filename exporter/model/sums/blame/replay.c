@@ -5,32 +5,37 @@
 #include <stdlib.h>
 
 #include "exporter/base/array.h"
-#include "alike.h"
+#include "peer_groups.h"
 #include "exporter/model/sums/ranks/quantile.h"
 #include "graph.h"
 #include "stamps.h"
 
+#define DOUBT_OF_MODEL 0.05    /* of any cost: the graph does not know what operations share */
+#define DOUBT_OF_BASELINE 0.01 /* a baseline may be off by so much */
+#define TRANSFER_LEAST_US 0.1  /* of which a logarithm is taken: less is nothing but the timer's resolution */
+#define OTHERS_WAIT 0.1        /* this part of the other ranks may wait for a shorter time */
+
 /*
- * On the longest way through the block as recorded: a join, and the own time before its last node
- * (NI_BLAME_NONE: none).
+ * A part of the longest way through the block as recorded: a join, and the node that came last to it, whose
+ * own time is on the way as well (NI_BLAME_NONE: it is not).
  */
-struct way {
+struct way_part {
   uint32_t join, node, rank;
 };
 
 struct replay {
   struct ni_graph g;
   const struct ni_causes *causes;
-  struct way *way;
+  struct way_part *way;
   uint32_t n_way;
   size_t cap_way;
   double *ended; /* of a join, as recorded; where waits may not be in the logs */
   size_t cap_ended;
   uint64_t *causes_of; /* of a link: bit i: cause i */
   bool *launch_late;   /* of a rank: its CPU is slow */
-  bool *with_late;     /* of a link: such a rank takes part */
+  bool *with_late;     /* of a link: a rank whose CPU is slow takes part */
   /* stamps are off: causes are taken away where own time is without that (stamps.h) */
-  bool calms;
+  bool denoises;
   double own, pauses, transfer, recorded, replayed;
   /*
    * By communicator: transfers on the longest way; what all causes together cost there, those apart whose
@@ -39,29 +44,32 @@ struct replay {
   double *path, *lost, *lost_now_and_then;
 };
 
-static void plain(struct replay *x) {
+static void reset_scenario(struct replay *x) {
   x->g.quicker = false;
   for (uint32_t i = 0; i < x->g.n_joins; i++)
-    x->g.join[i].us = x->g.what[i].transfer;
+    x->g.join[i].us = x->g.op[i].transfer;
   for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
-    x->g.side[r].change = (struct ni_graph_change){.factor = 1};
+    x->g.part[r].change = (struct ni_graph_change){.factor = 1};
 }
 
-static bool works_in(const struct replay *x, uint32_t cause, uint32_t link, uint32_t bin) {
-  return x->causes_of[link] >> cause & 1 && ni_cause_at(&x->causes->item[cause], bin);
+static bool is_at_work(const struct replay *x, uint32_t cause, uint32_t link, uint32_t bin) {
+  return x->causes_of[link] >> cause & 1 && ni_cause_is_active(&x->causes->item[cause], bin);
 }
 
 /* Transfers as they usually are: each one as long as those of its size on like links. */
-static void quicken(struct replay *x, uint32_t cause) {
-  /* What is slow for a while is counted by the clock: the replay bounds it there, and is not to be low. */
-  if (x->causes->item[cause].n_alone)
+static void quicken_transfers(struct replay *x, uint32_t cause) {
+  /*
+   * A cause that comes and goes is counted by the clock. The replay only bounds that, and must not be too
+   * low.
+   */
+  if (x->causes->item[cause].n_unmatched)
     x->g.quicker = true;
   for (uint32_t i = 0; i < x->g.n_joins; i++) {
-    const struct ni_graph_what *w = &x->g.what[i];
-    const struct ni_graph_same *s = &x->g.same[w->same];
-    if (!works_in(x, cause, w->link, w->bin))
+    const struct ni_graph_op *w = &x->g.op[i];
+    const struct ni_graph_peers *s = &x->g.peers[w->peers];
+    if (!is_at_work(x, cause, w->link, w->bin))
       continue;
-    if (s->n >= NI_GRAPH_SAME_MIN)
+    if (s->n >= NI_GRAPH_PEERS_MIN)
       x->g.join[i].us = (float)exp(s->log_us / s->n);
     else
       x->g.join[i].us /= 1 + x->causes->item[cause].share;
@@ -70,12 +78,12 @@ static void quicken(struct replay *x, uint32_t cause) {
 
 static void count_spots(struct replay *x) {
   for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
-    for (uint32_t i = 0; i < x->g.side[r].n; i++) {
-      const struct ni_graph_node *n = &x->g.node[x->g.side[r].first + i];
+    for (uint32_t i = 0; i < x->g.part[r].n; i++) {
+      const struct ni_graph_node *n = &x->g.node[x->g.part[r].first + i];
       struct ni_graph_spot *p = &x->g.spot[n->spot];
       if (n->main == NI_BLAME_NONE)
         continue;
-      const bool hidden = x->g.b->rank[r].n_slots == 1 && x->with_late[x->g.what[n->join].link];
+      const bool hidden = x->g.b->rank[r].n_slots == 1 && x->with_late[x->g.op[n->join].link];
       if (!x->launch_late[r] && !hidden) {
         p->usual_us += n->gap - n->pause;
         p->n_usual++;
@@ -90,20 +98,20 @@ static void count_spots(struct replay *x) {
  * Once through the sample, to its begin again: how long transfers take where no cause is at work, and what
  * lies before operations.
  */
-static int find_usual(struct replay *x, uint32_t blocks) {
+static int find_baselines(struct replay *x, uint32_t blocks) {
   int got = 0;
   for (uint32_t k = 0; got >= 0 && k < blocks; k++) {
     if (k % x->g.b->sample_every || (got = ni_graph_load(&x->g, k)) <= 0)
       continue;
     for (uint32_t i = 0; i < x->g.n_joins; i++) {
-      const struct ni_graph_what *w = &x->g.what[i];
+      const struct ni_graph_op *w = &x->g.op[i];
       bool touched = false;
       for (uint64_t of = x->causes_of[w->link]; of && !touched; of &= of - 1)
-        touched = ni_cause_at(&x->causes->item[__builtin_ctzll(of)], w->bin);
+        touched = ni_cause_is_active(&x->causes->item[__builtin_ctzll(of)], w->bin);
       if (touched || !x->g.compares)
         continue;
-      x->g.same[w->same].log_us += log(fmax(w->transfer, 0.1));
-      x->g.same[w->same].n++;
+      x->g.peers[w->peers].log_us += log(fmax(w->transfer, TRANSFER_LEAST_US));
+      x->g.peers[w->peers].n++;
     }
     if (x->g.launches)
       count_spots(x);
@@ -112,32 +120,32 @@ static int find_usual(struct replay *x, uint32_t blocks) {
   return got < 0 ? got : 0;
 }
 
-static int ask_usual(struct replay *x, uint32_t blocks) {
+static int prepare_baseline(struct replay *x, uint32_t blocks) {
   const struct ni_causes *c = x->causes;
   for (uint32_t i = 0; i < c->n; i++) {
     x->g.compares |= c->item[i].links;
     for (uint32_t k = 0; c->item[i].links && k < c->item[i].n_items; k++)
       x->causes_of[c->item[i].item[k]] |= UINT64_C(1) << i;
-    for (uint32_t k = 0; k < c->item[i].n_alone; k++)
-      x->causes_of[c->item[i].alone[k]] |= UINT64_C(1) << i;
+    for (uint32_t k = 0; k < c->item[i].n_unmatched; k++)
+      x->causes_of[c->item[i].unmatched[k]] |= UINT64_C(1) << i;
     x->g.launches |= c->item[i].launch;
     for (uint32_t k = 0; c->item[i].launch && k < c->item[i].n_items; k++)
       x->launch_late[c->item[i].item[k]] = true;
   }
   for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
     if (x->g.b->rank[r].judged && x->g.b->rank[r].cls != NI_BLAME_NONE && !x->launch_late[r])
-      x->g.has_like[x->g.b->rank[r].cls] = true;
+      x->g.has_peers[x->g.b->rank[r].cls] = true;
   for (uint32_t i = 0; i < x->g.b->n_links; i++)
     for (uint32_t k = 0; k < x->g.b->link[i].n_ranks; k++)
       x->with_late[i] |= x->launch_late[x->g.b->link[i].rank[k]];
-  return x->g.compares || x->g.launches ? find_usual(x, blocks) : 0;
+  return x->g.compares || x->g.launches ? find_baselines(x, blocks) : 0;
 }
 
 /*
- * Of uneven work: its ranks have messages as large as their like, and so have communicators that are all
- * theirs.
+ * Uneven work: which links carry less without it. These are its ranks' messages, and communicators that have
+ * no other ranks.
  */
-static bool is_of(const struct ni_cause *c, const struct ni_blame_link *l) {
+static bool is_link_of_ranks(const struct ni_cause *c, const struct ni_blame_link *l) {
   uint32_t there = 0;
   for (uint32_t k = 0; k < l->n_ranks; k++)
     for (uint32_t i = 0; i < c->n_items; i++)
@@ -145,10 +153,10 @@ static bool is_of(const struct ni_cause *c, const struct ni_blame_link *l) {
   return l->from < 0 ? there == l->n_ranks : there > 0;
 }
 
-static void carry_less(struct replay *x, const struct ni_cause *c) {
+static void shorten_messages(struct replay *x, const struct ni_cause *c) {
   for (uint32_t i = 0; i < x->g.n_joins; i++) {
-    const struct ni_graph_what *w = &x->g.what[i];
-    if (ni_cause_at(c, w->bin) && is_of(c, &x->g.b->link[w->link]))
+    const struct ni_graph_op *w = &x->g.op[i];
+    if (ni_cause_is_active(c, w->bin) && is_link_of_ranks(c, &x->g.b->link[w->link]))
       x->g.join[i].us /= 1 + c->more_bytes;
   }
 }
@@ -158,27 +166,27 @@ static bool shortens_own_time(const struct ni_cause *c) {
 }
 
 /* Only a cause that is told by own time is hidden by stamps that are off. */
-static int ask_stamps(struct replay *x) {
+static int check_stamps(struct replay *x) {
   float *scratch = malloc((x->g.b->n_ranks + 1) * sizeof *scratch);
   if (!scratch)
     return -ENOMEM;
   bool own = false;
   for (uint32_t i = 0; i < x->causes->n; i++)
     own |= shortens_own_time(&x->causes->item[i]);
-  x->calms = own && ni_stamps_are_off(x->g.b, scratch);
+  x->denoises = own && ni_stamps_are_off(x->g.b, scratch);
   free(scratch);
   return 0;
 }
 
-/* Takes a cause away. */
-static void without(struct replay *x, uint32_t cause) {
+/* Takes a cause away from the scenario. */
+static void remove_cause(struct replay *x, uint32_t cause) {
   const struct ni_cause *c = &x->causes->item[cause];
   if (c->links)
-    quicken(x, cause);
+    quicken_transfers(x, cause);
   if (c->kind == NI_FIND_UNEVEN)
-    carry_less(x, c);
+    shorten_messages(x, c);
   for (uint32_t i = 0; i < c->n_items && !c->links; i++) {
-    struct ni_graph_change *s = &x->g.side[c->item[i]].change;
+    struct ni_graph_change *s = &x->g.part[c->item[i]].change;
     if (c->kind == NI_FIND_PAUSES || c->kind == NI_FIND_PERIODIC)
       s->no_pauses = true;
     else
@@ -187,50 +195,51 @@ static void without(struct replay *x, uint32_t cause) {
 }
 
 /*
- * Own time without what stamps are off by, from here on; *took: the block with all causes, as recorded
- * before.
+ * From here on own time is without what stamps are off by. *took: how long the block takes then, with all
+ * causes.
  */
-static int calm_down(struct replay *x, double *took) {
-  if (!x->calms)
+static int denoise_block(struct replay *x, double *took) {
+  if (!x->denoises)
     return 0;
-  const int e = ni_stamps_calm(&x->g);
+  const int e = ni_stamps_denoise(&x->g);
   if (e < 0)
     return e;
-  x->g.calm = true;
+  x->g.denoised = true;
   *took = ni_graph_run(&x->g);
   return 0;
 }
 
-/* The longest way is as long as before: then so is the block, whatever else is shorter. */
-static bool as_long(const struct replay *x) {
-  if (x->g.calm)
+/* The longest way is as long as before. Then the block is as well, whatever else is shorter. */
+static bool is_way_unchanged(const struct replay *x) {
+  if (x->g.denoised)
     return false; /* another way may be the longest */
   for (uint32_t i = 0; i < x->n_way; i++) {
-    const struct way *w = &x->way[i];
-    if (x->g.join[w->join].us < x->g.what[w->join].transfer)
+    const struct way_part *w = &x->way[i];
+    if (x->g.join[w->join].us < x->g.op[w->join].transfer)
       return false;
     if (w->node != NI_BLAME_NONE &&
-        ni_graph_gap(&x->g, &x->g.side[w->rank].change, &x->g.node[w->node]) < x->g.node[w->node].gap)
+        ni_graph_changed_gap(&x->g, &x->g.part[w->rank].change, &x->g.node[w->node]) < x->g.node[w->node].gap)
       return false;
   }
   return true;
 }
 
 /* From the last operation back: what each waited for. */
-static int follow(struct replay *x, double end) {
+static int follow_longest_way(struct replay *x, double end) {
   uint32_t at = 0, by;
   for (uint32_t i = 1; i < x->g.n_joins; i++)
     if (x->g.join[i].end > x->g.join[at].end)
       at = i;
   x->n_way = 0;
   for (uint32_t i = 0; i < x->g.n_nodes; i++, at = by) { /* each at most once */
-    const struct ni_graph_what *w = &x->g.what[at];
+    const struct ni_graph_op *w = &x->g.op[at];
     const struct ni_graph_node *n = &x->g.node[w->last];
-    double began = ni_graph_start(&x->g, &x->g.side[w->rank], n, &by), pause = by == n->main ? n->pause : 0;
+    double began = ni_graph_find_start(&x->g, &x->g.part[w->rank], n, &by),
+           pause = by == n->main ? n->pause : 0;
     bool first = by == NI_BLAME_NONE; /* before the first operation of the block all is own time */
     if (!ni_array_room(x->way, x->n_way, x->cap_way))
       return -ENOMEM;
-    x->way[x->n_way++] = (struct way){at, !first && by == n->main ? w->last : NI_BLAME_NONE, w->rank};
+    x->way[x->n_way++] = (struct way_part){at, !first && by == n->main ? w->last : NI_BLAME_NONE, w->rank};
     x->transfer += end - x->g.join[at].start;
     x->path[x->g.b->link[w->link].comm] += end - x->g.join[at].start;
     end = first ? 0 : x->g.join[by].end;
@@ -243,22 +252,22 @@ static int follow(struct replay *x, double end) {
 }
 
 /*
- * What the block saves without all causes, put down to the communicators whose operations came earlier on its
- * longest way: as much as own time before them and their transfers are shorter by. Call between without() of
- * all causes and run().
+ * By how much a part of the longest way is shorter in the scenario: its transfer, and the own time before it.
+ * Call between remove_cause() and ni_graph_run().
  */
-static double shorter(const struct replay *x, const struct way *w) {
-  double us = fmax(0, x->g.what[w->join].transfer - x->g.join[w->join].us);
+static double count_saving(const struct replay *x, const struct way_part *w) {
+  double us = fmax(0, x->g.op[w->join].transfer - x->g.join[w->join].us);
   if (w->node == NI_BLAME_NONE)
     return us;
   const struct ni_graph_node *n = &x->g.node[w->node];
-  return us + fmax(0, ni_graph_own(&x->g, n) - ni_graph_gap(&x->g, &x->g.side[w->rank].change, n));
+  return us +
+      fmax(0, ni_graph_own_time(&x->g, n) - ni_graph_changed_gap(&x->g, &x->g.part[w->rank].change, n));
 }
 
-static double shorter_in_all(const struct replay *x) {
+static double sum_savings(const struct replay *x) {
   double all = 0;
   for (uint32_t i = 0; i < x->n_way; i++)
-    all += shorter(x, &x->way[i]);
+    all += count_saving(x, &x->way[i]);
   return all;
 }
 
@@ -266,40 +275,37 @@ static double shorter_in_all(const struct replay *x) {
  * Runs the scenario. What it saves is put down to the communicators on the longest way, by how much shorter
  * each part of it gets.
  */
-static double put_down(struct replay *x, double took, double *lost) {
-  const double all = shorter_in_all(x), saved = took - ni_graph_run(&x->g);
+static double attribute_savings(struct replay *x, double took, double *lost) {
+  const double all = sum_savings(x), saved = took - ni_graph_run(&x->g);
   for (uint32_t i = 0; i < x->n_way && all > 0; i++)
-    lost[x->g.b->link[x->g.what[x->way[i].join].link].comm] += shorter(x, &x->way[i]) * saved / all;
+    lost[x->g.b->link[x->g.op[x->way[i].join].link].comm] += count_saving(x, &x->way[i]) * saved / all;
   return saved;
 }
 
-/*
- * What the block saves without all causes of which clocked[] is `which`. Without any of them it would be as
- * long as it is.
- */
-static double without_those(struct replay *x, const bool *clocked, bool which, double took, double *lost) {
+/* What the block saves without all causes of which clocked[] is `which`; 0 where there are none. */
+static double run_without(struct replay *x, const bool *clocked, bool which, double took, double *lost) {
   uint32_t n = 0;
-  plain(x);
+  reset_scenario(x);
   for (uint32_t i = 0; i < x->causes->n; i++)
     if (clocked[i] == which) {
-      without(x, i);
+      remove_cause(x, i);
       n++;
     }
-  return n ? put_down(x, took, lost) : 0;
+  return n ? attribute_savings(x, took, lost) : 0;
 }
 
-static void measure(struct replay *x) {
+static void measure_model(struct replay *x) {
   uint32_t by;
-  NI_EACH(const struct ni_graph_side, s, x->g.side, x->g.b->n_ranks) {
+  NI_EACH(const struct ni_graph_part, s, x->g.part, x->g.b->n_ranks) {
     const struct ni_graph_node *n = &x->g.node[s->first];
     if (s->n < 2)
       continue;
     x->recorded += s->took;
-    x->replayed += x->g.join[n[s->n - 1].join].end - ni_graph_start(&x->g, s, n, &by);
+    x->replayed += x->g.join[n[s->n - 1].join].end - ni_graph_find_start(&x->g, s, n, &by);
   }
 }
 
-static double run_us(const struct ni_blame *b) {
+static double find_run_us(const struct ni_blame *b) {
   double best = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     double us = (double)(b->rank[i].last_ns - b->rank[i].first_ns) / 1e3;
@@ -310,11 +316,11 @@ static double run_us(const struct ni_blame *b) {
 }
 
 /*
- * Relative, of twice the standard error: of what is usual, of the blocks that are in the sample, and of the
- * model.
+ * How far a cost may be off, as a share: twice its standard error. That of the baseline, of the choice of
+ * blocks for the sample, and of the model are in it.
  */
-static double doubt(const struct ni_cause *c, const double *cost, uint32_t blocks, double part,
-                    double model) {
+static double estimate_doubt(const struct ni_cause *c, const double *cost, uint32_t blocks, double part,
+                             double model) {
   double sum = 0, squares = 0;
   for (uint32_t i = 0; i < blocks; i++) {
     sum += cost[i];
@@ -323,21 +329,22 @@ static double doubt(const struct ni_cause *c, const double *cost, uint32_t block
   double mean = sum / blocks,
          sampling =
              blocks > 1 && mean > 0 ? sqrt(fmax(0, squares / blocks - mean * mean) / (blocks - 1)) / mean : 1;
-  double usual = c->share > 0 ? 0.01 / c->share : 0;
+  double baseline = c->share > 0 ? DOUBT_OF_BASELINE / c->share : 0;
   return 2 *
-      sqrt(0.05 * 0.05 + usual * usual / 4 + sampling * sampling * (1 - part) + (1 - model) * (1 - model));
+      sqrt(DOUBT_OF_MODEL * DOUBT_OF_MODEL + baseline * baseline / 4 + sampling * sampling * (1 - part) +
+           (1 - model) * (1 - model));
 }
 
 /*
  * Bins in which the cause is at work: of the job; of those, the ones of block k's steps (or all: k is
  * NI_BLAME_NONE).
  */
-static uint32_t bins_of(const struct replay *x, const struct ni_cause *c, uint32_t k) {
+static uint32_t count_cause_bins(const struct replay *x, const struct ni_cause *c, uint32_t k) {
   const struct ni_blame *b = x->g.b;
   uint32_t from = k == NI_BLAME_NONE ? 0 : k * NI_BLAME_BLOCK / b->bin_steps, n = 0;
   uint32_t to = k == NI_BLAME_NONE ? b->bins : ((k + 1) * NI_BLAME_BLOCK + b->bin_steps - 1) / b->bin_steps;
   for (uint32_t i = from > c->from ? from : c->from; i < to && i < c->to && i < b->bins; i++)
-    n += ni_cause_at(c, i);
+    n += ni_cause_is_active(c, i);
   return n;
 }
 
@@ -352,11 +359,11 @@ enum { CLOCK_SEEN_MIN = 4 };
  * Waiting of a rank in the bins of a cause: what its operations took beyond their transfers. Where somebody
  * else waits for so long only, the job would be no quicker without the cause than by that.
  */
-static double waited_us(const struct ni_blame *b, const struct ni_cause *c, uint32_t rank) {
+static double sum_rank_waits(const struct ni_blame *b, const struct ni_cause *c, uint32_t rank) {
   const struct ni_blame_rank *o = &b->rank[rank];
   double sum = 0;
   for (uint32_t k = c->from; k < c->to && k < b->bins; k++) {
-    const struct ni_blame_cell *cell = ni_cause_at(c, k) ? ni_blame_cell_at(b, rank, k) : NULL;
+    const struct ni_blame_cell *cell = ni_cause_is_active(c, k) ? ni_blame_cell_at(b, rank, k) : NULL;
     if (!cell)
       continue;
     const struct ni_blame_link_cell *l = &o->link_cell[(size_t)(cell - o->cell) * o->max_slots];
@@ -372,10 +379,10 @@ static double waited_us(const struct ni_blame *b, const struct ni_cause *c, uint
 }
 
 /*
- * Nine in ten of the other ranks wait for so long or longer; INFINITY: there are none. Where waits are not in
- * the logs those of its team do. us: room for all.
+ * Nine in ten of the other ranks wait for so long or longer; INFINITY: there are none. Where waits may not be
+ * in the logs only ranks of its team are asked. us: room for all ranks.
  */
-static double others_waited_us(const struct ni_blame *b, const struct ni_cause *c, float *us) {
+static double find_others_wait(const struct ni_blame *b, const struct ni_cause *c, float *us) {
   size_t n = 0;
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     bool its = !b->rank[r].judged || !b->rank[r].n_bins;
@@ -383,9 +390,9 @@ static double others_waited_us(const struct ni_blame *b, const struct ni_cause *
     for (uint32_t i = 0; i < c->n_items && !its; i++)
       its = c->item[i] == r;
     if (!its)
-      us[n++] = (float)waited_us(b, c, r);
+      us[n++] = (float)sum_rank_waits(b, c, r);
   }
-  return n ? ni_blame_quantile(us, n, 0.1) : INFINITY;
+  return n ? ni_blame_quantile(us, n, OTHERS_WAIT) : INFINITY;
 }
 
 static void bound_cost(struct ni_cause *c, double most) {
@@ -397,16 +404,16 @@ static void bound_cost(struct ni_cause *c, double most) {
 }
 
 /*
- * What others waited for may not be in the logs: then it is part of their own time, and in the replay they
- * would be no quicker without the cause. Who takes longer puts off all others, so a rank, or a host's slow
- * transfers, cost what its team gets ahead of itself.
+ * What others waited for may not be in the logs. It is part of their own time then, and they would be no
+ * quicker in the replay without the cause. But who takes longer delays all others. So a rank, or a host's
+ * slow transfers, cost what their team gets ahead without the cause (measure_head_start()).
  */
-static bool hides_from_replay(const struct ni_blame *b, const struct ni_cause *c) {
+static bool is_hidden_from_replay(const struct ni_blame *b, const struct ni_cause *c) {
   return b->waits_unseen && (!c->links || c->link == NI_FIND_SLOW_NVLINK);
 }
 
-/* Call after the run as recorded: when its operations ended. */
-static int keep_ends(struct replay *x) {
+/* Keeps when operations ended. Call it after the run as recorded. */
+static int store_ends(struct replay *x) {
   if (!x->g.b->waits_unseen)
     return 0;
   if (x->g.n_joins > x->cap_ended &&
@@ -418,19 +425,19 @@ static int keep_ends(struct replay *x) {
 }
 
 /*
- * Call after a run without the cause: by how much a team gets ahead from one of its operations to the next,
- * of the one that does most. Where it meets others, who are no quicker, it waits for them and gets ahead
- * anew.
+ * By how much a team gets ahead from one of its operations to the next, in all; of the team that does so
+ * most. Call it after a run without the cause. Where a team meets others, who are no quicker, it waits for
+ * them, and gets ahead anew.
  */
-static double got_ahead(const struct replay *x) {
+static double measure_head_start(const struct replay *x) {
   const struct ni_blame *b = x->g.b;
   double most = 0;
   for (uint32_t r = 0; r < b->n_ranks; r++) {
-    const struct ni_graph_side *s = &x->g.side[r];
+    const struct ni_graph_part *s = &x->g.part[r];
     double us = 0, before = 0;
     for (uint32_t i = 0; i < s->n; i++) {
       const uint32_t join = x->g.node[s->first + i].join;
-      if (b->link[x->g.what[join].link].comm != b->rank[r].team)
+      if (b->link[x->g.op[join].link].comm != b->rank[r].team)
         continue;
       const double ahead = x->ended[join] - x->g.join[join].end;
       us += fmax(0, ahead - before);
@@ -439,6 +446,32 @@ static double got_ahead(const struct replay *x) {
     most = fmax(most, us);
   }
   return most;
+}
+
+/*
+ * Bounds a cost that was counted by the clock. saved_us: what the sample saved without the cause in `seen`
+ * bins.
+ */
+static void bound_clocked_cost(const struct replay *x, struct ni_cause *c, double saved_us, uint32_t seen) {
+  if (c->most_us > 0)
+    bound_cost(c, c->most_us);
+  if (c->links && seen >= CLOCK_SEEN_MIN)
+    bound_cost(c, CLOCK_MOST * saved_us * count_cause_bins(x, c, NI_BLAME_NONE) / seen);
+}
+
+/*
+ * The cost of a cause by what the sample saved without it in `seen` bins. scale: how many times as long as
+ * the sample the run is; it counts where the sample has no bin of the cause. doubt: estimate_doubt().
+ */
+static void fill_replayed_cost(const struct replay *x, struct ni_cause *c, double saved_us, uint32_t seen,
+                               double scale, double doubt) {
+  const uint32_t bins = count_cause_bins(x, c, NI_BLAME_NONE);
+  const double most = (double)c->lead.part * c->excess_us * bins * x->g.b->bin_steps;
+  c->cost_us = fmax(0, saved_us * (seen ? (double)bins / seen : scale));
+  if (most < c->cost_us && c->lead.apart < 1)
+    c->cost_us = pow(most, 1 - c->lead.apart) * pow(c->cost_us, c->lead.apart);
+  c->low_us = c->cost_us * fmax(0, 1 - doubt);
+  c->high_us = c->cost_us * (1 + doubt);
 }
 
 /*
@@ -452,11 +485,11 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
   bool clocked[NI_CAUSES_MAX];
   double *cost = calloc((size_t)blocks * (causes->n + 1), sizeof *cost), all = 0, all_clocked = 0, base = 0;
   float *waited = malloc((b->n_ranks + 1) * sizeof *waited);
-  int e = cost && waited ? ask_usual(x, blocks) : -ENOMEM, got = 0;
+  int e = cost && waited ? prepare_baseline(x, blocks) : -ENOMEM, got = 0;
   if (e == 0)
-    e = ask_stamps(x);
+    e = check_stamps(x);
   for (uint32_t i = 0; i < causes->n; i++)
-    clocked[i] = ni_cause_at_times(b, &causes->item[i]);
+    clocked[i] = ni_cause_comes_and_goes(b, &causes->item[i]);
   for (uint32_t k = 0; e == 0 && k < blocks; k++) {
     if (k % b->sample_every)
       continue;
@@ -464,36 +497,36 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       e = got;
     if (got <= 0)
       continue;
-    plain(x);
-    x->g.calm = false;
+    reset_scenario(x);
+    x->g.denoised = false;
     double t = ni_graph_run(&x->g);
     if (x->g.torn && !torn)
       continue;
     base += t;
-    if ((e = follow(x, t)) < 0 || (e = keep_ends(x)) < 0)
+    if ((e = follow_longest_way(x, t)) < 0 || (e = store_ends(x)) < 0)
       break;
-    measure(x);
-    if ((e = calm_down(x, &t)) < 0)
+    measure_model(x);
+    if ((e = denoise_block(x, &t)) < 0)
       break;
     for (uint32_t i = 0; i < causes->n; i++) {
-      plain(x);
-      without(x, i);
+      reset_scenario(x);
+      remove_cause(x, i);
       double *saved = &cost[(size_t)i * blocks + out->blocks];
-      const bool hides = hides_from_replay(b, &causes->item[i]);
-      const double took = hides || !as_long(x) ? ni_graph_run(&x->g) : t;
-      *saved = hides ? got_ahead(x) : t - took;
-      seen[i] += bins_of(x, &causes->item[i], k);
+      const bool hides = is_hidden_from_replay(b, &causes->item[i]);
+      const double took = hides || !is_way_unchanged(x) ? ni_graph_run(&x->g) : t;
+      *saved = hides ? measure_head_start(x) : t - took;
+      seen[i] += count_cause_bins(x, &causes->item[i], k);
     }
-    all += without_those(x, clocked, false, t, x->lost);
-    all_clocked += without_those(x, clocked, true, t, x->lost_now_and_then);
+    all += run_without(x, clocked, false, t, x->lost);
+    all_clocked += run_without(x, clocked, true, t, x->lost_now_and_then);
     out->blocks++;
   }
-  out->run_us = run_us(b);
+  out->run_us = find_run_us(b);
   if (e == 0)
-    e = ni_costs_by_clock(b, causes);
+    e = ni_count_clock_costs(b, causes);
   if (e == 0 && base > 0) {
-    double scale = out->run_us / base, on_way = x->own + x->pauses + x->transfer, plain_us = 0, said_us = 0,
-           clocked_us = 0;
+    const double scale = out->run_us / base, on_way = x->own + x->pauses + x->transfer;
+    double plain_us = 0, said_us = 0, clocked_us = 0;
     out->model = x->recorded > 0 ? x->replayed / x->recorded : 1;
     out->own = x->own / on_way;
     out->pauses = x->pauses / on_way;
@@ -504,31 +537,22 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       double sum = 0;
       for (uint32_t k = 0; k < out->blocks; k++)
         sum += mine[k];
-      double d = doubt(c, mine, out->blocks, fmin(1, 1 / scale), out->model);
+      double d = estimate_doubt(c, mine, out->blocks, fmin(1, 1 / scale), out->model);
       /* Of what is at work now and then the blocks may have seen more or less than their share. */
       if (clocked[i] && !c->not_clocked) {
-        if (c->most_us > 0)
-          bound_cost(c, c->most_us);
-        if (c->links && seen[i] >= CLOCK_SEEN_MIN)
-          bound_cost(c, CLOCK_MOST * sum * bins_of(x, c, NI_BLAME_NONE) / seen[i]);
+        bound_clocked_cost(x, c, sum, seen[i]);
         clocked_us += c->cost_us;
         continue;
       }
-      double mine_scale = seen[i] ? (double)bins_of(x, c, NI_BLAME_NONE) / seen[i] : scale;
-      double most = (double)c->lead.part * c->excess_us * bins_of(x, c, NI_BLAME_NONE) * b->bin_steps;
-      c->cost_us = fmax(0, sum * mine_scale);
-      if (most < c->cost_us && c->lead.apart < 1)
-        c->cost_us = pow(most, 1 - c->lead.apart) * pow(c->cost_us, c->lead.apart);
-      c->low_us = c->cost_us * fmax(0, 1 - d);
-      c->high_us = c->cost_us * (1 + d);
+      fill_replayed_cost(x, c, sum, seen[i], scale, d);
       if (!c->links)
-        bound_cost(c, others_waited_us(b, c, waited));
+        bound_cost(c, find_others_wait(b, c, waited));
       plain_us += sum * scale;
       said_us += c->cost_us;
     }
     /*
-     * What all of them cost together, in the measure of what each is said to cost: of one cause it is the
-     * same number.
+     * What all causes cost together is scaled as the costs of single ones were. So where there is one cause
+     * both are the same number.
      */
     const double measure_of = plain_us > 0 ? scale * said_us / plain_us : 0;
     const double measure_of_clocked = all_clocked > 0 ? clocked_us / all_clocked : 0;
@@ -551,8 +575,9 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
                      .path = calloc(b->s->n_comms + 1, sizeof *x.path),
                      .lost = calloc(b->s->n_comms + 1, sizeof *x.lost),
                      .lost_now_and_then = calloc(b->s->n_comms + 1, sizeof *x.lost_now_and_then)};
-  const bool has_room =
-      x.causes_of && x.launch_late && x.with_late && x.path && x.lost && x.lost_now_and_then;
+  const bool has_tables = x.causes_of && x.launch_late && x.with_late;
+  const bool has_sums = x.path && x.lost && x.lost_now_and_then;
+  const bool has_room = has_tables && has_sums;
   *out = (struct ni_replay){.model = NAN};
   int e = ni_graph_begin(&x.g, b);
   if (!has_room)

@@ -6,9 +6,9 @@
  * its slot has ended); an operation ends its transfer after the last of its ranks has started it. Delays
  * spread by that alone, through all communicators: so no clock is needed but each rank's own, and nobody's
  * waiting is counted twice. Run as recorded the graph takes as long as the steps took; run with a cause taken
- * away (own time as long as that of its like, pauses left out, transfers as quick as those of their like) it
- * says how long they would have taken: the difference is what the cause costs. Following what each operation
- * waited for from the end back to the begin says what the run's time consists of.
+ * away (own time as long as that of its peers, pauses left out, transfers as quick as those of their peers)
+ * it says how long they would have taken: the difference is what the cause costs. Following what each
+ * operation waited for from the end back to the begin says what the run's time consists of.
  *
  * Sources: what-if analysis of stragglers (arXiv 2505.05713) for the idea; the rest follows from how kernels
  * of a stream run. Threads: the main one. Memory: 24 bytes an operation of a block of one rank, and 60 one of

@@ -8,7 +8,7 @@
 #include "exporter/model/sums/ranks/quantile.h"
 
 /* A place of a step, of one rank: own time before it. */
-struct at_place {
+struct place_sums {
   float sum, squares;
   uint32_t n;
 };
@@ -19,7 +19,7 @@ struct stamps {
   uint32_t *rank;            /* of each node */
   float *off;                /* of each node: its end's stamp later than it ended; NAN: not known */
   float *scratch;            /* ranks */
-  struct at_place *place;    /* of the rank at hand */
+  struct place_sums *place;  /* of the rank at hand */
   uint32_t *at;              /* by node of it */
 };
 
@@ -31,14 +31,14 @@ static void list_joins(struct stamps *x) {
   for (uint32_t k = 0; k < g->n_joins; k++)
     x->first[k + 2] += x->first[k + 1];
   for (uint32_t r = 0; r < g->b->n_ranks; r++)
-    for (uint32_t i = 0; i < g->side[r].n; i++) {
-      const uint32_t node = g->side[r].first + i;
+    for (uint32_t i = 0; i < g->part[r].n; i++) {
+      const uint32_t node = g->part[r].first + i;
       x->rank[node] = r;
       x->of_join[x->first[g->node[node].join + 1]++] = node;
     }
 }
 
-/* Nodes from..to of of_join are a host's: each end beside the one in the middle. */
+/* Nodes from..to of of_join are a host's: how far each end is from the middle one. */
 static void compare_ends(struct stamps *x, uint32_t from, uint32_t to) {
   for (uint32_t i = from; i < to; i++)
     x->scratch[i - from] = x->g->node[x->of_join[i]].end;
@@ -47,7 +47,7 @@ static void compare_ends(struct stamps *x, uint32_t from, uint32_t to) {
     x->off[x->of_join[i]] = x->g->node[x->of_join[i]].end - middle;
 }
 
-static void find_off(struct stamps *x) {
+static void find_stamp_offsets(struct stamps *x) {
   const struct ni_blame *b = x->g->b;
   for (uint32_t i = 0; i < x->g->n_nodes; i++)
     x->off[i] = NAN;
@@ -66,7 +66,7 @@ static void find_off(struct stamps *x) {
  * A GPU's times may all be too late by something: that is in no gap. Returns the variance of what the rank's
  * ends are off by beside that; NAN: too few are known.
  */
-static double centre(struct stamps *x, const struct ni_graph_side *s) {
+static double centre_offsets(struct stamps *x, const struct ni_graph_part *s) {
   double sum = 0, squares = 0;
   uint32_t n = 0;
   for (uint32_t i = s->first; i < s->first + s->n; i++)
@@ -83,7 +83,7 @@ static double centre(struct stamps *x, const struct ni_graph_side *s) {
 }
 
 /* Numbers the places of the rank's slots: those of slot k are base[k]..base[k + 1]. */
-static void number_places(struct stamps *x, const struct ni_blame_rank *o, const struct ni_graph_side *s,
+static void number_places(struct stamps *x, const struct ni_blame_rank *o, const struct ni_graph_part *s,
                           uint32_t base[NI_BLAME_SLOTS + 1]) {
   uint32_t number[NI_BLAME_SLOTS] = {0}, most[NI_BLAME_SLOTS] = {0};
   for (uint32_t i = 0; i < s->n; i++) {
@@ -101,14 +101,16 @@ static void number_places(struct stamps *x, const struct ni_blame_rank *o, const
     x->at[i] += base[o->sample[s->from + i].slot];
 }
 
-static bool is_plain(const struct ni_graph_node *n) { return n->main != NI_BLAME_NONE && !(n->pause > 0); }
+static bool is_plain_node(const struct ni_graph_node *n) {
+  return n->main != NI_BLAME_NONE && !(n->pause > 0);
+}
 
 /* How much of what own time of these places lies from its mean is its own: stamps add `noise`. */
-static float part_of_own(const struct at_place *place, uint32_t n, double noise) {
+static float find_own_part(const struct place_sums *place, uint32_t n, double noise) {
   double squares = 0;
   uint32_t free = 0;
   for (uint32_t k = 0; k < n; k++) {
-    const struct at_place *p = &place[k];
+    const struct place_sums *p = &place[k];
     if (p->n < NI_STAMPS_TIMES)
       continue;
     squares += fmax(0, p->squares - (double)p->sum * p->sum / p->n);
@@ -119,40 +121,40 @@ static float part_of_own(const struct at_place *place, uint32_t n, double noise)
   return (float)sqrt(fmax((double)NI_STAMPS_LEAST * NI_STAMPS_LEAST, 1 - noise * free / squares));
 }
 
-static void calm_rank(struct stamps *x, uint32_t rank) {
+static void denoise_rank(struct stamps *x, uint32_t rank) {
   const struct ni_blame_rank *o = &x->g->b->rank[rank];
-  const struct ni_graph_side *s = &x->g->side[rank];
+  const struct ni_graph_part *s = &x->g->part[rank];
   uint32_t base[NI_BLAME_SLOTS + 1];
   float own[NI_BLAME_SLOTS];
-  const double noise = centre(x, s);
+  const double noise = centre_offsets(x, s);
   if (isnan(noise))
     return;
   number_places(x, o, s, base);
   memset(x->place, 0, base[NI_BLAME_SLOTS] * sizeof *x->place);
   for (uint32_t i = 0; i < s->n; i++) {
     struct ni_graph_node *n = &x->g->node[s->first + i];
-    struct at_place *p = &x->place[x->at[i]];
-    if (!is_plain(n))
+    struct place_sums *p = &x->place[x->at[i]];
+    if (!is_plain_node(n))
       continue;
     const float off = x->off[s->first + i - o->sample[s->from + i].main];
     if (!isnan(off))
-      n->calm = fmaxf(0, n->gap + off);
-    p->sum += n->calm;
-    p->squares += n->calm * n->calm;
+      n->denoised = fmaxf(0, n->gap + off);
+    p->sum += n->denoised;
+    p->squares += n->denoised * n->denoised;
     p->n++;
   }
   for (uint32_t k = 0; k < NI_BLAME_SLOTS; k++)
-    own[k] = part_of_own(x->place + base[k], base[k + 1] - base[k], noise);
+    own[k] = find_own_part(x->place + base[k], base[k + 1] - base[k], noise);
   for (uint32_t i = 0; i < s->n; i++) {
     struct ni_graph_node *n = &x->g->node[s->first + i];
-    const struct at_place *p = &x->place[x->at[i]];
+    const struct place_sums *p = &x->place[x->at[i]];
     const float mean = p->sum / (float)p->n;
-    if (is_plain(n) && p->n >= NI_STAMPS_TIMES)
-      n->calm = mean + own[o->sample[s->from + i].slot] * (n->calm - mean);
+    if (is_plain_node(n) && p->n >= NI_STAMPS_TIMES)
+      n->denoised = mean + own[o->sample[s->from + i].slot] * (n->denoised - mean);
   }
 }
 
-int ni_stamps_calm(struct ni_graph *g) {
+int ni_stamps_denoise(struct ni_graph *g) {
   const size_t nodes = (size_t)g->n_nodes + 1, ranks = (size_t)g->b->n_ranks + 1;
   struct stamps x = {.g = g,
                      .first = malloc(((size_t)g->n_joins + 2) * sizeof *x.first),
@@ -162,16 +164,17 @@ int ni_stamps_calm(struct ni_graph *g) {
                      .scratch = malloc(ranks * sizeof *x.scratch),
                      .place = malloc(nodes * sizeof *x.place),
                      .at = malloc(nodes * sizeof *x.at)};
-  const bool has_lists = x.first && x.of_join && x.rank && x.scratch;
-  const bool has_room = has_lists && x.off && x.place && x.at;
+  const bool has_lists = x.first && x.of_join && x.rank;
+  const bool has_places = x.off && x.place && x.at;
+  const bool has_room = has_lists && has_places && x.scratch;
   if (has_room) {
     list_joins(&x);
-    find_off(&x);
+    find_stamp_offsets(&x);
     for (uint32_t i = 0; i < g->n_nodes; i++)
-      g->node[i].calm = g->node[i].gap;
+      g->node[i].denoised = g->node[i].gap;
     for (uint32_t r = 0; r < g->b->n_ranks; r++)
-      if (g->side[r].n)
-        calm_rank(&x, r);
+      if (g->part[r].n)
+        denoise_rank(&x, r);
   }
   free(x.first);
   free(x.of_join);

@@ -11,17 +11,17 @@
  * the spread of own time in a place of the step is known, and each one is brought nearer to their mean by as
  * much: the mean is right.
  *
- * Usage: after ni_graph_load(), for each block; sets `calm` of its nodes. Own time with a pause in it stays
- * as it is, and so does all of a rank of whose host fewer than NI_STAMPS_PEERS take part in its operations.
- * One thread. Failure: -ENOMEM.
+ * Usage: after ni_graph_load(), for each block; sets `denoised` of its nodes. Own time with a pause in it
+ * stays as it is, and so does all of a rank of whose host fewer than NI_STAMPS_PEERS take part in its
+ * operations. One thread. Failure: -ENOMEM.
  */
 #ifndef NI_BLAME_STAMPS_H
 #define NI_BLAME_STAMPS_H
 
 #include "graph.h"
 
-#define NI_STAMPS_OFF_US 5.0f /* stamps overlap by less: not worth it */
-/* of how far own time lies from its mean: so much of that stays in any case */
+#define NI_STAMPS_OFF_US 5.0f /* stamps that overlap by less do not matter */
+/* Of how far own time lies from its mean this part stays in any case. */
 #define NI_STAMPS_LEAST 0.2f
 enum {
   NI_STAMPS_PEERS = 3, /* ranks of a host whose ends are compared */
@@ -29,7 +29,7 @@ enum {
   NI_STAMPS_TIMES = 4  /* times in a place of the step that have a mean */
 };
 
-int ni_stamps_calm(struct ni_graph *g);
+int ni_stamps_denoise(struct ni_graph *g);
 /* Stamps of half of the ranks that are judged overlap by enough for that to matter. scratch: room for all. */
 bool ni_stamps_are_off(const struct ni_blame *b, float *scratch);
 

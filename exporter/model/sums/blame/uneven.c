@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "alike.h"
+#include "peer_groups.h"
 #include "exporter/base/order.h"
 #include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/ranks/quantile.h"
@@ -16,14 +16,15 @@ struct load {
   uint32_t rank;
   float bytes;
 };
-static NI_ORDER_BY(by_like, struct load, cls, shape, rank)
+static NI_ORDER_BY(by_like, struct load, cls, shape, rank);
+
 #define ALL_MESSAGES 0 /* the shape of messages: how many go to which peer says nothing */
 
-    static bool is_like(const struct load *a, const struct load *b) {
+static bool is_peer_load(const struct load *a, const struct load *b) {
   return a->cls == b->cls && a->shape == b->shape;
 }
 
-static size_t loads_of(const struct ni_blame *b, struct load *load) {
+static size_t gather_loads(const struct ni_blame *b, struct load *load) {
   size_t n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
@@ -47,23 +48,23 @@ static size_t loads_of(const struct ni_blame *b, struct load *load) {
  * Of ranks with the same work: who has more than the lower quartile, and more than chance gives. x: room for
  * n.
  */
-static void compare(const struct load *load, size_t n, float *x, float *more) {
+static void compare_loads(const struct load *load, size_t n, float *x, float *more) {
   for (size_t i = 0; i < n; i++)
     x[i] = load[i].bytes;
-  const float usual = ni_blame_quantile(x, n, n == 2 ? 0 : 0.25);
-  if (n < 2 || !(usual > 0))
+  const float baseline = ni_blame_quantile(x, n, n == 2 ? 0 : NI_CAUSE_BASELINE);
+  if (n < 2 || !(baseline > 0))
     return;
   /* Those that have more are no measure of how far the others lie apart. */
   size_t below = 0;
   for (size_t i = 0; i < n; i++)
-    if (load[i].bytes <= usual * (1 + NI_UNEVEN_BYTES))
-      x[below++] = fabsf(load[i].bytes - usual);
+    if (load[i].bytes <= baseline * (1 + NI_UNEVEN_BYTES))
+      x[below++] = fabsf(load[i].bytes - baseline);
   const float apart = ni_blame_quantile(x, below, 0.5);
   for (size_t i = 0; i < n; i++) {
-    float over = load[i].bytes - usual;
-    const bool has_more = over >= NI_UNEVEN_APART * apart && over >= NI_UNEVEN_REPLICA * usual;
+    float over = load[i].bytes - baseline;
+    const bool has_more = over >= NI_UNEVEN_APART * apart && over >= NI_UNEVEN_REPLICA * baseline;
     if (has_more)
-      more[load[i].rank] = fmaxf(more[load[i].rank], over / usual);
+      more[load[i].rank] = fmaxf(more[load[i].rank], over / baseline);
   }
 }
 
@@ -76,26 +77,26 @@ int ni_uneven_find(const struct ni_blame *b, float *more) {
   struct load *load = malloc((slots + 1) * sizeof *load);
   float *x = malloc((slots + 1) * sizeof *x);
   int e = load && x ? 0 : -ENOMEM;
-  size_t n = e == 0 ? loads_of(b, load) : 0;
+  size_t n = e == 0 ? gather_loads(b, load) : 0;
   if (n)
     qsort(load, n, sizeof *load, by_like);
   for (size_t from = 0, to; from < n; from = to) {
-    for (to = from + 1; to < n && is_like(&load[to], &load[from]); to++) {}
-    compare(load + from, to - from, x, more);
+    for (to = from + 1; to < n && is_peer_load(&load[to], &load[from]); to++) {}
+    compare_loads(load + from, to - from, x, more);
   }
   free(load);
   free(x);
   return e;
 }
 
-static uint32_t root_of(uint32_t *up, uint32_t i) {
+static uint32_t find_root(uint32_t *up, uint32_t i) {
   while (up[i] != i)
     i = up[i] = up[up[i]];
   return i;
 }
 
 /* Messages to many peers (experts) join nobody: each rank has its own share there. */
-static bool joins(const struct ni_blame *b, const struct ni_blame_link *l, const bool *uneven) {
+static bool joins_replica(const struct ni_blame *b, const struct ni_blame_link *l, const bool *uneven) {
   const struct ni_blame_rank *o = &b->rank[l->rank[0]];
   bool all = l->n_ranks > 1;
   for (uint32_t i = 0; i < l->n_ranks; i++)
@@ -106,18 +107,18 @@ static bool joins(const struct ni_blame *b, const struct ni_blame_link *l, const
   return all;
 }
 
-void ni_uneven_parts(const struct ni_blame *b, const bool *uneven, uint32_t *part) {
+void ni_uneven_find_replicas(const struct ni_blame *b, const bool *uneven, uint32_t *part) {
   for (uint32_t i = 0; i < b->n_ranks; i++)
     part[i] = uneven[i] ? i : NI_BLAME_NONE;
   for (uint32_t k = 0; k < b->n_links; k++) {
     const struct ni_blame_link *l = &b->link[k];
-    const bool joined = joins(b, l, uneven);
+    const bool joined = joins_replica(b, l, uneven);
     for (uint32_t i = 1; joined && i < l->n_ranks; i++) {
-      uint32_t x = root_of(part, l->rank[0]), y = root_of(part, l->rank[i]);
+      uint32_t x = find_root(part, l->rank[0]), y = find_root(part, l->rank[i]);
       part[x < y ? y : x] = x < y ? x : y;
     }
   }
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (uneven[i])
-      part[i] = root_of(part, i);
+      part[i] = find_root(part, i);
 }

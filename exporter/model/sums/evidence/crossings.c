@@ -16,41 +16,42 @@ enum {
   BIN_MIN = 6,   /* operations of a bin, in the mean */
   BINS_MIN = 12,
   BINS_MAX = 100,
-  OF_COMM_MIN = 3 /* in crowded bins: of fewer nobody knows whether the communicator was slow */
+  CROWDED_MIN = 3, /* bins: two in a row are chance */
+  OF_COMM_MIN = 3  /* in crowded bins: of fewer nobody knows whether the communicator was slow */
 };
 /* so many of them are slow there, else it is something on the way of these */
 #define MOST_COMMS 0.75
 
 /* ---- the list ---- */
 
-static uint64_t pick_of(const struct ni_crossing *x) {
+static uint64_t hash_crossing(const struct ni_crossing *x) {
   return ni_mix(ni_mix(x->sn + 1) ^ (uint64_t)x->comm << 32 ^ x->cell);
 }
 
-static void thin_out(struct ni_crossings *l, uint64_t stride) {
+static void thin_crossings(struct ni_crossings *l, uint64_t stride) {
   size_t n = 0;
   l->stride = stride;
   for (size_t i = 0; i < l->n; i++)
-    if (pick_of(&l->item[i]) % stride == 0)
+    if (hash_crossing(&l->item[i]) % stride == 0)
       l->item[n++] = l->item[i];
   l->n = n;
 }
 
 int ni_crossings_add(struct ni_crossings *l, const struct ni_crossing *x) {
-  if (l->stride > 1 && pick_of(x) % l->stride)
+  if (l->stride > 1 && hash_crossing(x) % l->stride)
     return 0;
   if (!ni_array_room(l->item, l->n, l->cap))
     return -ENOMEM;
   l->item[l->n++] = *x;
   while (l->n > NI_CROSSINGS_MAX)
-    thin_out(l, l->stride > 1 ? 2 * l->stride : 2);
+    thin_crossings(l, l->stride > 1 ? 2 * l->stride : 2);
   return 0;
 }
 
 int ni_crossings_merge(struct ni_crossings *to, const struct ni_crossings *from) {
   int e = 0;
   if (from->stride > to->stride)
-    thin_out(to, from->stride);
+    thin_crossings(to, from->stride);
   for (size_t i = 0; e == 0 && i < from->n; i++)
     e = ni_crossings_add(to, &from->item[i]);
   return e;
@@ -63,9 +64,9 @@ void ni_crossings_free(struct ni_crossings *l) {
 
 /* ---- what it says ---- */
 
-struct work {
+struct congestion_search {
   struct ni_summary *s;
-  float *ratio; /* by crossing: beside its like; NAN: it has too few */
+  float *ratio; /* by crossing: times the median of its peers; NAN: it has too few */
   float *x;     /* scratch, for all crossings */
   float *bin_ratio;
   bool *crowded; /* by bin */
@@ -74,43 +75,43 @@ struct work {
   double bin_us;
 };
 
-static NI_ORDER_BY(by_like, struct ni_crossing, comm, cell, at_us, sn)
+static NI_ORDER_BY(by_like, struct ni_crossing, comm, cell, at_us, sn);
 
-    static uint32_t bin_of(const struct work *w, const struct ni_crossing *x) {
+static uint32_t find_crossing_bin(const struct congestion_search *w, const struct ni_crossing *x) {
   const double k = (double)(x->at_us - w->first_us) / w->bin_us;
   return k <= 0 ? 0 : k >= w->bins ? w->bins - 1 : (uint32_t)k;
 }
 
-/* Each beside the median of its like. Returns how many have one. */
-static size_t compare_alike(struct work *w) {
+/* Compares each with the median of its peers. Returns how many have one. */
+static size_t compare_with_peers(struct congestion_search *w) {
   const struct ni_crossing *c = w->s->crossing;
   size_t compared = 0;
   for (size_t from = 0, to; from < w->s->n_crossings; from = to) {
     for (to = from; to < w->s->n_crossings && c[to].comm == c[from].comm && c[to].cell == c[from].cell; to++)
       w->x[to - from] = c[to].us;
-    const float usual = to - from >= ALIKE_MIN ? ni_blame_quantile(w->x, to - from, 0.5) : NAN;
+    const float baseline = to - from >= ALIKE_MIN ? ni_blame_quantile(w->x, to - from, 0.5) : NAN;
     for (size_t i = from; i < to; i++)
-      w->ratio[i] = usual > 0 ? c[i].us / usual : NAN;
-    if (usual > 0)
+      w->ratio[i] = baseline > 0 ? c[i].us / baseline : NAN;
+    if (baseline > 0)
       compared += to - from;
   }
   return compared;
 }
 
 /* Where nearly all operations of a bin are slow, the fourth part that is fastest is, too. */
-static int fill_bins(struct work *w) {
+static int fill_bin_ratios(struct congestion_search *w) {
   size_t *at = calloc(w->bins + 2, sizeof *at);
   if (!at)
     return -ENOMEM;
   const size_t n = w->s->n_crossings;
   for (size_t i = 0; i < n; i++)
     if (!isnan(w->ratio[i]))
-      at[bin_of(w, &w->s->crossing[i]) + 2]++;
+      at[find_crossing_bin(w, &w->s->crossing[i]) + 2]++;
   for (uint32_t k = 1; k < w->bins; k++)
     at[k + 1] += at[k];
   for (size_t i = 0; i < n; i++)
     if (!isnan(w->ratio[i]))
-      w->x[at[bin_of(w, &w->s->crossing[i]) + 1]++] = w->ratio[i];
+      w->x[at[find_crossing_bin(w, &w->s->crossing[i]) + 1]++] = w->ratio[i];
   for (uint32_t k = 0; k < w->bins; k++) {
     const size_t many = at[k + 1] - at[k];
     w->bin_ratio[k] = many ? ni_blame_quantile(w->x + at[k], many, 0.25) : NAN;
@@ -119,15 +120,14 @@ static int fill_bins(struct work *w) {
   return 0;
 }
 
-/* As own time is judged (blame/links.c): beyond what bins differ by, beside another one, and in several. */
-static bool find_crowded(struct work *w) {
+/* As own time is judged (blame/links.c): beyond what bins differ by, next to another one, and in several. */
+static bool find_crowded_bins(struct congestion_search *w) {
   size_t n = 0;
   uint32_t hit = 0;
   for (uint32_t k = 1; k < w->bins; k++)
     if (!isnan(w->bin_ratio[k]) && !isnan(w->bin_ratio[k - 1]))
       w->x[n++] = fabsf(w->bin_ratio[k] - w->bin_ratio[k - 1]);
-  /* median |difference| = 0.954 sigma */
-  const float noise = n ? ni_blame_quantile(w->x, n, 0.5) * 1.0484f : 0;
+  const float noise = n ? ni_blame_quantile(w->x, n, 0.5) * NI_CAUSE_NOISE : 0;
   const float floor = fmaxf(NI_CAUSE_CROWDED, 1 + NI_CAUSE_CROWDED_APART * noise);
   for (uint32_t k = 0; k < w->bins; k++) {
     const bool before = k > 0 && w->bin_ratio[k - 1] > floor;
@@ -135,14 +135,14 @@ static bool find_crowded(struct work *w) {
     w->crowded[k] = w->bin_ratio[k] > floor && (before || after);
     hit += w->crowded[k];
   }
-  return hit >= 3;
+  return hit >= CROWDED_MIN;
 }
 
 /* The median of a communicator's in crowded bins; *n: so many. */
-static float slow_by(struct work *w, size_t from, size_t to, size_t *n) {
+static float find_slowdown(struct congestion_search *w, size_t from, size_t to, size_t *n) {
   *n = 0;
   for (size_t i = from; i < to; i++)
-    if (!isnan(w->ratio[i]) && w->crowded[bin_of(w, &w->s->crossing[i])])
+    if (!isnan(w->ratio[i]) && w->crowded[find_crossing_bin(w, &w->s->crossing[i])])
       w->x[(*n)++] = w->ratio[i];
   return *n ? ni_blame_quantile(w->x, *n, 0.5) : NAN;
 }
@@ -151,7 +151,7 @@ static float slow_by(struct work *w, size_t from, size_t to, size_t *n) {
  * Most communicators are slow in these bins. Of one alone nobody can say whether it is all of them, unless
  * all ranks are in it.
  */
-static bool are_most(struct work *w, double *ratio) {
+static bool are_most_slow(struct congestion_search *w, double *ratio) {
   const struct ni_summary *s = w->s;
   size_t comms = 0, slow = 0;
   bool all = false;
@@ -159,7 +159,7 @@ static bool are_most(struct work *w, double *ratio) {
   for (size_t from = 0, to, n; from < s->n_crossings; from = to) {
     const uint32_t comm = s->crossing[from].comm;
     for (to = from; to < s->n_crossings && s->crossing[to].comm == comm; to++) {}
-    const float by = slow_by(w, from, to, &n);
+    const float by = find_slowdown(w, from, to, &n);
     if (n < OF_COMM_MIN)
       continue;
     comms++;
@@ -173,16 +173,18 @@ static bool are_most(struct work *w, double *ratio) {
   return (comms > 1 || all) && (double)slow >= MOST_COMMS * (double)comms;
 }
 
-/* Crowded, or beside it: the moment when it began lies in one of these. */
-static bool is_near(const struct work *w, uint32_t k) {
-  return w->crowded[k] || (k > 0 && w->crowded[k - 1]) || (k + 1 < w->bins && w->crowded[k + 1]);
+/* Crowded, or next to such a bin: congestion began or ended within one of these. */
+static bool is_near_crowded(const struct congestion_search *w, uint32_t k) {
+  const bool before = k > 0 && w->crowded[k - 1];
+  const bool after = k + 1 < w->bins && w->crowded[k + 1];
+  return before || w->crowded[k] || after;
 }
 
 /*
  * By the stream with the most records, whose numbers say how far the job came. From one record to the next
  * the time counts where the first one is.
  */
-static double lost_us(const struct work *w) {
+static double count_lost_us(const struct congestion_search *w) {
   const struct ni_crossing *c = w->s->crossing;
   const size_t n = w->s->n_crossings;
   size_t first = 0, most = 0;
@@ -197,7 +199,7 @@ static double lost_us(const struct work *w) {
   for (size_t i = first; i + 1 < first + most; i++) {
     if (c[i + 1].sn <= c[i].sn)
       continue;
-    const bool near = is_near(w, bin_of(w, &c[i]));
+    const bool near = is_near_crowded(w, find_crossing_bin(w, &c[i]));
     us[near] += (double)(c[i + 1].at_us - c[i].at_us);
     numbers[near] += (double)(c[i + 1].sn - c[i].sn);
   }
@@ -212,7 +214,7 @@ static bool has_ranks_on(const struct ni_summary *s, uint32_t comm, uint32_t hos
 }
 
 /* The first host that all communicators with crossings have ranks on. */
-static uint32_t host_of_all(const struct ni_summary *s) {
+static uint32_t find_common_host(const struct ni_summary *s) {
   for (uint32_t h = 0; h < s->n_hosts; h++) {
     bool all = true;
     for (size_t i = 0; all && i < s->n_crossings; i++)
@@ -224,7 +226,7 @@ static uint32_t host_of_all(const struct ni_summary *s) {
   return UINT32_MAX;
 }
 
-static void tell(const struct work *w, struct ni_crowded *out) {
+static void fill_congestion(const struct congestion_search *w, struct ni_congestion *out) {
   out->from_us = INT64_MAX;
   for (uint32_t k = 0; k < w->bins; k++) {
     if (!w->crowded[k])
@@ -236,13 +238,13 @@ static void tell(const struct work *w, struct ni_crowded *out) {
     out->crowded_us += w->bin_us;
     out->spells += k == 0 || !w->crowded[k - 1];
   }
-  out->lost_us = lost_us(w);
-  out->host = host_of_all(w->s);
+  out->lost_us = count_lost_us(w);
+  out->host = find_common_host(w->s);
 }
 
-static int judge(struct work *w, struct ni_crowded *out) {
+static int judge_crossings(struct congestion_search *w, struct ni_congestion *out) {
   const struct ni_summary *s = w->s;
-  const size_t compared = compare_alike(w);
+  const size_t compared = compare_with_peers(w);
   int64_t last = INT64_MIN;
   w->first_us = INT64_MAX;
   for (size_t i = 0; i < s->n_crossings; i++) {
@@ -256,27 +258,28 @@ static int judge(struct work *w, struct ni_crowded *out) {
     return 0;
   w->bin_us = (double)(last - w->first_us) / w->bins;
   double ratio = 0;
-  int e = fill_bins(w);
-  if (e < 0 || !find_crowded(w) || !are_most(w, &ratio))
+  int e = fill_bin_ratios(w);
+  if (e < 0 || !find_crowded_bins(w) || !are_most_slow(w, &ratio))
     return e;
   out->ratio = ratio;
-  tell(w, out);
+  fill_congestion(w, out);
   return 0;
 }
 
-int ni_crossings_crowded(struct ni_summary *s, struct ni_crowded *out) {
-  *out = (struct ni_crowded){0};
+int ni_crossings_find_congestion(struct ni_summary *s, struct ni_congestion *out) {
+  *out = (struct ni_congestion){0};
   if (!s->n_crossings)
     return 0;
-  struct work w = {.s = s,
-                   .ratio = malloc(s->n_crossings * sizeof *w.ratio),
-                   .x = malloc((s->n_crossings + BINS_MAX) * sizeof *w.x),
-                   .bin_ratio = calloc(BINS_MAX, sizeof *w.bin_ratio),
-                   .crowded = calloc(BINS_MAX, sizeof *w.crowded)};
-  int e = w.ratio && w.x && w.bin_ratio && w.crowded ? 0 : -ENOMEM;
+  struct congestion_search w = {.s = s,
+                                .ratio = malloc(s->n_crossings * sizeof *w.ratio),
+                                .x = malloc((s->n_crossings + BINS_MAX) * sizeof *w.x),
+                                .bin_ratio = calloc(BINS_MAX, sizeof *w.bin_ratio),
+                                .crowded = calloc(BINS_MAX, sizeof *w.crowded)};
+  const bool has_bins = w.bin_ratio && w.crowded;
+  int e = w.ratio && w.x && has_bins ? 0 : -ENOMEM;
   qsort(s->crossing, s->n_crossings, sizeof *s->crossing, by_like);
   if (e == 0)
-    e = judge(&w, out);
+    e = judge_crossings(&w, out);
   free(w.ratio);
   free(w.x);
   free(w.bin_ratio);

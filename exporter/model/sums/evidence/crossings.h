@@ -42,7 +42,7 @@ int ni_crossings_merge(struct ni_crossings *to, const struct ni_crossings *from)
 void ni_crossings_free(struct ni_crossings *l);
 
 struct ni_summary;
-struct ni_crowded {
+struct ni_congestion {
   double ratio;           /* times as long as otherwise; 0: there is no congestion */
   double lost_us;         /* by the clock */
   double crowded_us;      /* how long it was so, in all */
@@ -52,6 +52,6 @@ struct ni_crowded {
   uint32_t host;
 };
 /* The main thread; s->crossing is there. Puts it in order. */
-int ni_crossings_crowded(struct ni_summary *s, struct ni_crowded *out);
+int ni_crossings_find_congestion(struct ni_summary *s, struct ni_congestion *out);
 
 #endif

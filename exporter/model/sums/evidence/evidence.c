@@ -4,11 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/put.h"
 #include "exporter/collect/throttle.h"
 #include "exporter/model/sums/ranks/quantile.h"
+
+/*
+ * A CPU is late if this share more of its operations than of the others' began at once, and so many times as
+ * many. Ranks of a healthy job differ by less.
+ */
+#define LAUNCH_MORE 0.1f
+#define LAUNCH_TIMES 2
 
 enum rung { HOST, GPU, NVLINK, NIC, RUNGS };
 static const char *const rung_names[RUNGS] = {"host", "GPU", "NVLink", "NIC"};
@@ -38,16 +45,27 @@ static const struct figure {
 };
 
 /* Rungs to look at, a bit each. */
-static unsigned looks_at(enum ni_finding_kind kind) {
-  if (kind == NI_FIND_LATE_RANK || kind == NI_FIND_PAUSES || kind == NI_FIND_SLOW_HOST ||
-      kind == NI_FIND_THROTTLING || kind == NI_FIND_PERIODIC)
-    return 1 << HOST | 1 << GPU | 1 << NIC;
-  if (kind == NI_FIND_SLOW_STAGE)
-    return 1 << HOST | 1 << GPU;
-  return kind == NI_FIND_SLOW_NVLINK ? 1 << GPU | 1 << NVLINK : kind == NI_FIND_UNEVEN ? 0 : 1 << NIC;
+static unsigned get_rungs(enum ni_finding_kind kind) {
+  switch (kind) {
+    case NI_FIND_LATE_RANK:
+    case NI_FIND_PAUSES:
+    case NI_FIND_SLOW_HOST:
+    case NI_FIND_THROTTLING:
+    case NI_FIND_PERIODIC:
+      return 1 << HOST | 1 << GPU | 1 << NIC;
+    case NI_FIND_SLOW_STAGE:
+      return 1 << HOST | 1 << GPU;
+    case NI_FIND_SLOW_NVLINK:
+      return 1 << GPU | 1 << NVLINK;
+    case NI_FIND_UNEVEN:
+      return 0;
+    default:
+      return 1 << NIC;
+  }
 }
 
-static double value(const struct ni_beside *b, const struct ni_beside_entity *e, const struct figure *f) {
+static double read_figure(const struct ni_beside *b, const struct ni_beside_entity *e,
+                          const struct figure *f) {
   const bool gpu = e->source == NI_METRIC_GPU, host = e->source == NI_METRIC_HOST;
   if ((f->rung == HOST) != host || (f->rung == GPU || f->rung == NVLINK) != gpu)
     return NAN;
@@ -73,20 +91,20 @@ struct ladder {
   const char *gap;
 };
 
-static bool has(const struct ni_finding *f, uint32_t process) {
+static bool has_process(const struct ni_finding *f, uint32_t process) {
   for (size_t k = 0; k < f->n_processes; k++)
     if (f->process[k] == process)
       return true;
   return false;
 }
 
-static void mark(struct ladder *l, const struct ni_finding *f) {
+static void mark_entities(struct ladder *l, const struct ni_finding *f) {
   const struct ni_beside *b = &l->s->beside;
   for (size_t i = 0; i < b->n_entities; i++) {
     const struct ni_beside_entity *e = &b->entity[i];
     l->of[i] = false;
     for (uint32_t m = 0; m < e->n_processes; m++)
-      l->of[i] |= has(f, e->process[m]);
+      l->of[i] |= has_process(f, e->process[m]);
     for (size_t k = 0; k < f->n_processes && e->source == NI_METRIC_HOST; k++)
       l->of[i] |= strcmp(e->host, l->s->host[l->s->process[f->process[k]].host].name) == 0;
   }
@@ -96,14 +114,14 @@ static void mark(struct ladder *l, const struct ni_finding *f) {
  * One figure, where it is off. gap: ",": its rung has said something. *seen: it is known of the finding and
  * of others.
  */
-static bool say_figure(struct ladder *l, const struct figure *f, const char *gap, bool *seen) {
+static bool put_figure(struct ladder *l, const struct figure *f, const char *gap, bool *seen) {
   const struct ni_beside *b = &l->s->beside;
   const struct ni_beside_entity *worst = NULL;
   size_t others = 0;
   double mine = NAN;
   char host[81], name[81], why[NI_THROTTLE_TEXT];
   for (size_t i = 0; i < b->n_entities; i++) {
-    double v = value(b, &b->entity[i], f);
+    double v = read_figure(b, &b->entity[i], f);
     if (isnan(v))
       continue;
     if (!l->of[i])
@@ -115,9 +133,10 @@ static bool say_figure(struct ladder *l, const struct figure *f, const char *gap
   }
   if (!worst || !others)
     return false;
-  const double usual = ni_blame_quantile(l->x, others, 0.5);
+  const double baseline = ni_blame_quantile(l->x, others, 0.5);
   *seen = true;
-  if (fabs(mine - usual) < f->least || (f->factor < 1 ? mine > f->factor * usual : mine < f->factor * usual))
+  if (fabs(mine - baseline) < f->least ||
+      (f->factor < 1 ? mine > f->factor * baseline : mine < f->factor * baseline))
     return false;
   ni_safe_text(worst->host, host, sizeof host);
   if (*gap == ',')
@@ -126,7 +145,7 @@ static bool say_figure(struct ladder *l, const struct figure *f, const char *gap
     ni_put(&l->out, "%shost %s", gap, host);
   else
     ni_put(&l->out, "%s%s on %s", gap, ni_safe_text(worst->name, name, sizeof name), host);
-  ni_put(&l->out, " %s %.0f%s (others %.0f)", f->says, mine, f->unit, usual);
+  ni_put(&l->out, " %s %.0f%s (others %.0f)", f->says, mine, f->unit, baseline);
   uint64_t reasons =
       strcmp(f->name, "clock_sm") == 0 ? ni_beside_figures(b, worst).reasons & ~NI_THROTTLE_WISHED : 0;
   if (reasons)
@@ -134,43 +153,44 @@ static bool say_figure(struct ladder *l, const struct figure *f, const char *gap
   return true;
 }
 
-static void say_counters(struct ladder *l, const struct ni_finding *f) {
-  const char *usual[RUNGS];
+static void put_counters(struct ladder *l, const struct ni_finding *f) {
+  const char *baseline[RUNGS];
   unsigned n = 0;
-  mark(l, f);
+  mark_entities(l, f);
   for (unsigned rung = 0; rung < RUNGS; rung++) {
     bool off = false, seen = false;
     for (size_t i = 0; i < sizeof figures / sizeof *figures &&
-         looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> rung & 1;
+         get_rungs(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> rung & 1;
          i++)
       if (figures[i].rung == rung)
-        off |= say_figure(l, &figures[i], off ? "," : l->gap, &seen);
+        off |= put_figure(l, &figures[i], off ? "," : l->gap, &seen);
     if (off)
       l->gap = "; ";
     else if (seen)
-      usual[n++] = rung_names[rung];
+      baseline[n++] = rung_names[rung];
   }
   for (unsigned i = 0; i < n; i++)
-    ni_put(&l->out, "%s%s%s", i ? ", " : l->gap, usual[i], i + 1 == n ? " as elsewhere" : "");
+    ni_put(&l->out, "%s%s%s", i ? ", " : l->gap, baseline[i], i + 1 == n ? " as elsewhere" : "");
 }
 
 /* Operations that began at once, where the others' had to wait for their GPU. */
-static void say_launch(struct ladder *l, const struct ni_blame *b, const struct ni_finding *f) {
+static void put_launches(struct ladder *l, const struct ni_blame *b, const struct ni_finding *f) {
   size_t n = 0, others = 0;
   float *mine = l->x + b->n_ranks;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (b->rank[i].ops)
-      *(has(f, b->rank[i].process) ? &mine[n++] : &l->x[others++]) = ni_launch_share(&b->rank[i]);
-  float own = ni_blame_quantile(mine, n, 0.5), usual = ni_blame_quantile(l->x, others, 0.5);
-  if (!n || !others || own < usual + 0.1f || own < 2 * usual)
+      *(has_process(f, b->rank[i].process) ? &mine[n++] : &l->x[others++]) = ni_launch_share(&b->rank[i]);
+  float own = ni_blame_quantile(mine, n, 0.5), baseline = ni_blame_quantile(l->x, others, 0.5);
+  const bool is_usual = own < baseline + LAUNCH_MORE || own < LAUNCH_TIMES * baseline;
+  if (!n || !others || is_usual)
     return;
   ni_put(&l->out,
          "%.0f %% of its kernels started within 60 us of their launch (others %.0f %%): its CPU is late",
-         100 * own, 100 * usual);
+         100 * own, 100 * baseline);
   l->gap = "; ";
 }
 
-int ni_evidence(const struct ni_blame *b, struct ni_summary *s) {
+int ni_add_evidence(const struct ni_blame *b, struct ni_summary *s) {
   if (!s->by_own_time)
     return 0;
   struct ladder l = {.s = s,
@@ -181,10 +201,10 @@ int ni_evidence(const struct ni_blame *b, struct ni_summary *s) {
     struct ni_finding *f = &s->finding[i];
     l.out = (struct ni_put_text){f->evidence, sizeof f->evidence};
     l.gap = "";
-    if (looks_at(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> HOST & 1)
-      say_launch(&l, b, f);
+    if (get_rungs(f->kind == NI_FIND_FLAPPING ? f->link : f->kind) >> HOST & 1)
+      put_launches(&l, b, f);
     if (b->r->has_counters)
-      say_counters(&l, f);
+      put_counters(&l, f);
     else if (i == 0)
       ni_put(&l.out, "%sno counters were recorded: nccl-inspector counters run -- CMD", l.gap);
   }

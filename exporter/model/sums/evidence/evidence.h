@@ -15,7 +15,7 @@
 
 #include "exporter/model/sums/ranks/blame.h"
 
-int ni_evidence(const struct ni_blame *b, struct ni_summary *s);
+int ni_add_evidence(const struct ni_blame *b, struct ni_summary *s);
 /* Which part of a rank's operations began as soon as they were launched; NAN: it had none. */
 static inline float ni_launch_share(const struct ni_blame_rank *o) {
   return o->ops ? (float)o->late_ops / (float)o->ops : (float)NAN;

@@ -11,6 +11,15 @@
 /* pauses around one operation that are looked at: bounds the time that odd logs take */
 enum { MANY = 1 << 16 };
 
+/* In steps. Moments of other hosts are told by the begins of bins, so they are a little off. */
+#define BEHIND_MOST 1.2 /* a pause delays operations for so long after it: to the end of the next step */
+#define BEFORE_END \
+  0.3 /* a pause on another host may seem to end so long after the operation that it delayed */
+#define OF_OTHER_RANK \
+  0.2 /* a pause of another rank counts as if it were so much earlier: one's own is likelier */
+#define OF_OTHER_HOST 0.4  /* and one on another host by so much */
+enum { STEPS_AROUND = 4 }; /* steps before an operation in which pauses are looked for */
+
 struct pause {
   double at; /* its end, in µs that can be compared between hosts */
   int64_t end_ns;
@@ -20,18 +29,18 @@ struct pause {
 };
 
 /* An operation to which its rank came late. */
-struct late {
+struct late_operation {
   uint32_t rank, comm;
   int64_t start_ns;
   double lost_us;
 };
 
-struct work {
+struct incident_search {
   const struct ni_blame *b;
   struct ni_summary *s;
   struct pause *pause; /* by `at` */
   size_t n_pauses;
-  struct late *late; /* by start */
+  struct late_operation *late; /* by start */
   size_t n_late;
   /* by rank: operations were left out, and what it waited for among them */
   bool *sampled;
@@ -45,7 +54,7 @@ struct work {
 };
 
 /* The rank's bin of its own that the moment lies in. */
-static uint32_t bin_at(const struct ni_blame_rank *o, int64_t ns) {
+static uint32_t find_own_bin(const struct ni_blame_rank *o, int64_t ns) {
   uint32_t lo = 0, hi = o->n_bins;
   while (hi - lo > 1) {
     uint32_t mid = (lo + hi) / 2;
@@ -58,50 +67,51 @@ static uint32_t bin_at(const struct ni_blame_rank *o, int64_t ns) {
 }
 
 /* The step of the job, the first of its bin; -1: not known. */
-static int64_t step_at(const struct work *w, uint32_t rank, int64_t ns) {
+static int64_t find_step(const struct incident_search *w, uint32_t rank, int64_t ns) {
   const struct ni_blame_rank *o = &w->b->rank[rank];
   return o->judged && ns != NI_NO_START
-      ? ((int64_t)bin_at(o, ns) + o->shift / (int32_t)w->b->bin_steps) * w->b->bin_steps
+      ? ((int64_t)find_own_bin(o, ns) + o->shift / (int32_t)w->b->bin_steps) * w->b->bin_steps
       : -1;
 }
 
-/* The moment as the rank that is the measure would have it. NAN: it is not known. */
-static double moment(const struct work *w, uint32_t rank, int64_t ns) {
+/* The moment by the clock of the rank that is the measure. NAN: it is not known. */
+static double convert_moment(const struct incident_search *w, uint32_t rank, int64_t ns) {
   const struct ni_blame_rank *o = &w->b->rank[rank];
-  int64_t step = step_at(w, rank, ns), k = (step - w->of->shift) / w->b->bin_steps;
+  int64_t step = find_step(w, rank, ns), k = (step - w->of->shift) / w->b->bin_steps;
   if (step < 0)
     return NAN;
   k = k < 0 ? 0 : k >= w->of->n_bins ? (int64_t)w->of->n_bins - 1 : k;
-  return (double)(w->of->cell[k].start_ns - w->of->first_ns + ns - o->cell[bin_at(o, ns)].start_ns) / 1e3;
+  return (double)(w->of->cell[k].start_ns - w->of->first_ns + ns - o->cell[find_own_bin(o, ns)].start_ns) /
+      1e3;
 }
 
-static NI_ORDER_BY(by_moment, struct pause, at, rank, end_ns) static NI_ORDER_BY(by_start, struct late,
-                                                                                 start_ns, comm, rank)
+static NI_ORDER_BY(by_moment, struct pause, at, rank, end_ns);
+static NI_ORDER_BY(by_start, struct late_operation, start_ns, comm, rank);
 
-    static void find_sampled(struct work *w) {
+static void mark_sampled(struct incident_search *w) {
   const struct ni_run *r = w->b->r;
   for (uint32_t i = 0; i < r->who.n_processes && i < r->ledger.n_processes; i++)
     if (r->ledger.process[i] && r->ledger.process[i]->sample > 1)
       w->sampled[r->process_at[i]] = true;
 }
 
-static int gather_late(struct work *w) {
+static int gather_late_operations(struct incident_search *w) {
   const struct ni_summary *s = w->s;
   w->sampled = calloc(w->b->n_ranks + 1, sizeof *w->sampled);
   w->late = malloc((s->n_outliers + 1) * sizeof *w->late);
   if (!w->sampled || !w->late)
     return -ENOMEM;
-  find_sampled(w);
+  mark_sampled(w);
   for (size_t i = 0; i < s->n_outliers; i++) {
     const struct ni_outlier *o = &s->outlier[i];
     if (o->kind == NI_OUTLIER_LATE && o->start_ns != NI_NO_START)
-      w->late[w->n_late++] = (struct late){o->process, o->comm, o->start_ns, o->lost_us};
+      w->late[w->n_late++] = (struct late_operation){o->process, o->comm, o->start_ns, o->lost_us};
   }
   qsort(w->late, w->n_late, sizeof *w->late, by_start);
   return 0;
 }
 
-static int gather(struct work *w) {
+static int gather_pauses(struct incident_search *w) {
   const struct ni_blame *b = w->b;
   size_t n = 0;
   uint32_t widest = 0;
@@ -124,11 +134,11 @@ static int gather(struct work *w) {
     const struct ni_blame_rank *o = &b->rank[i];
     for (uint32_t k = 0; o->judged && k < o->n_incidents; k++) {
       const struct ni_blame_incident *x = &o->incident[k];
-      if (!x->is_own || ni_spells_is_wait(b, i, x->step + (uint32_t)o->shift))
+      if (!x->is_own || ni_is_team_wait(b, i, x->step + (uint32_t)o->shift))
         continue;
       /* it put off the begin of the bin */
-      double began = o->cell[bin_at(o, x->end_ns)].start_ns == x->end_ns ? x->us : 0;
-      w->pause[w->n_pauses++] = (struct pause){.at = moment(w, i, x->end_ns) + began,
+      double began = o->cell[find_own_bin(o, x->end_ns)].start_ns == x->end_ns ? x->us : 0;
+      w->pause[w->n_pauses++] = (struct pause){.at = convert_moment(w, i, x->end_ns) + began,
                                                .end_ns = x->end_ns,
                                                .us = x->us,
                                                .rank = i,
@@ -141,7 +151,7 @@ static int gather(struct work *w) {
   return 0;
 }
 
-static bool in_comm(const struct work *w, uint32_t comm, uint32_t rank) {
+static bool is_in_comm(const struct incident_search *w, uint32_t comm, uint32_t rank) {
   const struct ni_blame_link *l = w->link[comm] == NI_BLAME_NONE ? NULL : &w->b->link[w->link[comm]];
   for (uint32_t i = 0; l && i < l->n_ranks; i++)
     if (l->rank[i] == rank)
@@ -153,7 +163,8 @@ static bool in_comm(const struct work *w, uint32_t comm, uint32_t rank) {
  * The most that was lost in operations that began in [from, to): to which the rank came late, or of its
  * communicators, whoever did.
  */
-static double lost_in(const struct work *w, uint32_t rank, int64_t from, int64_t to, bool whoever) {
+static double find_most_lost(const struct incident_search *w, uint32_t rank, int64_t from, int64_t to,
+                             bool whoever) {
   double most = 0;
   size_t lo = 0, hi = w->n_late;
   while (lo < hi) {
@@ -165,8 +176,10 @@ static double lost_in(const struct work *w, uint32_t rank, int64_t from, int64_t
   }
   hi = lo + MANY < w->n_late ? lo + MANY : w->n_late;
   for (; lo < hi && w->late[lo].start_ns < to; lo++) {
-    const struct late *x = &w->late[lo];
-    if (x->lost_us > most && (x->rank == rank || (whoever && in_comm(w, x->comm, rank))))
+    const struct late_operation *x = &w->late[lo];
+    if (!(x->lost_us > most))
+      continue;
+    if (x->rank == rank || (whoever && is_in_comm(w, x->comm, rank)))
       most = x->lost_us;
   }
   return most;
@@ -185,7 +198,7 @@ static bool is_as_long(double us, const struct pause *p) {
 }
 
 /* An earlier pause of the rank, in the two steps before, that was just as long. */
-static bool has_earlier(const struct work *w, const struct pause *p, double us) {
+static bool has_earlier_pause(const struct incident_search *w, const struct pause *p, double us) {
   const struct pause *first = p - w->pause > MANY ? p - MANY : w->pause;
   for (const struct pause *q = p; q-- > first && q->at > p->at - 2 * w->step_us - w->longest_us;)
     if (q->rank == p->rank && is_as_long(us, q))
@@ -194,32 +207,33 @@ static bool has_earlier(const struct work *w, const struct pause *p, double us) 
 }
 
 /*
- * Can the pause have begun that wait? Others waited for its rank when it was over, and had not waited as long
- * before: who is late all along, and computes beside operations that it waits in for a shorter time, looks as
- * if it paused. Where they waited for just as long as it paused, what they waited for others before that does
- * not matter, nor that they had waited for just as long as it had paused before.
+ * Can the pause have begun that wait? Yes, if others waited for its rank after it, and had not waited as long
+ * before it. (A rank that is late all along, and overlaps computing with operations that it waits in for a
+ * shorter time, looks as if it paused.) Where they waited for just as long as it paused, other waits before
+ * the pause do not count, nor those that an earlier pause made.
  */
-static bool made_wait(const struct work *w, const struct pause *p, const struct ni_outlier *o) {
+static bool can_have_made_wait(const struct incident_search *w, const struct pause *p,
+                               const struct ni_outlier *o) {
   const int64_t step = (int64_t)(1e3 * w->step_us), begin = p->end_ns - (int64_t)(1e3 * (double)p->us);
-  const double own = lost_in(w, p->rank, begin - step / 2, p->end_ns, false);
-  const double after = lost_in(w, p->rank, p->end_ns, p->end_ns + step + step / 5, false);
-  const double others = is_as_long(after, p) ? 0 : lost_in(w, p->rank, begin - step / 10, begin, true);
-  const double before = is_as_long(after, p) && has_earlier(w, p, own) ? 0 : fmax(own, others);
+  const double own = find_most_lost(w, p->rank, begin - step / 2, p->end_ns, false);
+  const double after = find_most_lost(w, p->rank, p->end_ns, p->end_ns + step + step / 5, false);
+  const double others = is_as_long(after, p) ? 0 : find_most_lost(w, p->rank, begin - step / 10, begin, true);
+  const double before = is_as_long(after, p) && has_earlier_pause(w, p, own) ? 0 : fmax(own, others);
   if (after >= NI_INCIDENTS_PART * o->lost_us)
     return before < after / 2;
   const bool unseen = p->rank != o->process && has_messages(&w->b->rank[p->rank]);
   return unseen && p->us >= NI_INCIDENTS_UNSEEN * o->lost_us && before < o->lost_us / 2;
 }
 
-static struct pause *began(const struct work *w, const struct ni_outlier *o) {
-  double at = moment(w, o->process, o->start_ns), best = INFINITY;
+static struct pause *find_first_pause(const struct incident_search *w, const struct ni_outlier *o) {
+  double at = convert_moment(w, o->process, o->start_ns), best = INFINITY;
   struct pause *found = NULL;
   size_t lo = 0, hi = w->n_pauses;
   if (isnan(at) || w->sampled[o->process])
     return NULL;
   while (lo < hi) {
     size_t mid = (lo + hi) / 2;
-    if (w->pause[mid].at < at - 4 * w->step_us - w->longest_us)
+    if (w->pause[mid].at < at - STEPS_AROUND * w->step_us - w->longest_us)
       lo = mid + 1;
     else
       hi = mid;
@@ -234,11 +248,14 @@ static struct pause *began(const struct work *w, const struct ni_outlier *o) {
      */
     if (!clock)
       since = since > p->us ? since - p->us : since < -p->us ? since + p->us : 0;
-    if (p->us < NI_INCIDENTS_PART * o->lost_us || since > 1.2 * w->step_us ||
-        since < (clock ? 0 : -0.3 * w->step_us))
+    const double earliest = clock ? 0 : -BEFORE_END * w->step_us;
+    if (p->us < NI_INCIDENTS_PART * o->lost_us || since > BEHIND_MOST * w->step_us || since < earliest)
       continue;
-    since = fabs(since) + (p->rank == o->process ? 0 : clock ? 0.2 : 0.4) * w->step_us;
-    if (since < best && !w->sampled[p->rank] && made_wait(w, p, o)) {
+    if (p->rank == o->process)
+      since = fabs(since);
+    else
+      since = fabs(since) + (clock ? OF_OTHER_RANK : OF_OTHER_HOST) * w->step_us;
+    if (since < best && !w->sampled[p->rank] && can_have_made_wait(w, p, o)) {
       best = since;
       found = p;
     }
@@ -246,8 +263,10 @@ static struct pause *began(const struct work *w, const struct ni_outlier *o) {
   return found;
 }
 
-/* A flapping link is slow in these steps and in no others; beyond the moments that are kept nobody knows. */
-static bool in_a_moment(const struct ni_finding *f, int64_t step) {
+/*
+ * A flapping link is slow in its moments only. Behind the last one that is kept, it may be slow in any step.
+ */
+static bool is_in_moment(const struct ni_finding *f, int64_t step) {
   for (size_t i = 0; i < f->n_moments; i++)
     if (step >= f->moment[i].from_step && step <= f->moment[i].to_step)
       return true;
@@ -259,41 +278,66 @@ static bool is_of_pauses(const struct ni_finding *f) {
 }
 
 /*
- * What no pause began does not come of periodic work, whose moments are known. Who pauses again and again may
- * have done so once more, for too short a time to tell.
+ * What a pause began belongs to pauses. What no pause began cannot belong to periodic work, whose moments are
+ * known. But it can belong to a rank that pauses again and again: one more pause may have been too short to
+ * tell.
  */
-static bool may_be_of(const struct ni_finding *f, bool pause) {
+static bool can_belong_to(const struct ni_finding *f, bool pause) {
   return pause ? is_of_pauses(f) : f->kind != NI_FIND_PERIODIC;
 }
 
+static bool is_within_steps(const struct ni_finding *f, int64_t step) {
+  const bool is_before = f->from_step >= 0 && step < f->from_step;
+  const bool is_after = f->to_step >= 0 && step > f->to_step;
+  return !is_before && !is_after;
+}
+
+/* What ranks do themselves makes no operation slow, only late. */
+static bool is_of_ranks_themselves(const struct ni_finding *f) {
+  switch (f->kind) {
+    case NI_FIND_LATE_RANK:
+    case NI_FIND_UNEVEN:
+    case NI_FIND_PAUSES:
+    case NI_FIND_SLOW_HOST:
+    case NI_FIND_THROTTLING:
+      return true;
+    default:
+      return false;
+  }
+}
+
 /* The finding that it belongs to, slow ones also by what they ran on; -1: none. */
-static int32_t finding_of(const struct work *w, uint32_t process, int64_t step, bool pause,
-                          const struct ni_outlier *o) {
+static int32_t find_finding(const struct incident_search *w, uint32_t process, int64_t step, bool pause,
+                            const struct ni_outlier *o) {
   const bool comm = o->kind == NI_OUTLIER_SLOW;
   for (int near = 0; near < 2; near++)
     for (size_t i = 0; i < w->s->n_findings; i++) {
       const struct ni_finding *f = &w->s->finding[i];
-      if ((f->from_step >= 0 && step < f->from_step) || (f->to_step >= 0 && step > f->to_step))
+      if (!is_within_steps(f, step))
         continue;
-      if (f->kind == NI_FIND_FLAPPING && !in_a_moment(f, step))
+      if (f->kind == NI_FIND_FLAPPING && !is_in_moment(f, step))
         continue;
-      if (!may_be_of(f, pause))
+      if (!can_belong_to(f, pause))
         continue;
-      if (comm &&
-          (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_UNEVEN || f->kind == NI_FIND_PAUSES ||
-           f->kind == NI_FIND_SLOW_HOST || f->kind == NI_FIND_THROTTLING))
+      if (comm && is_of_ranks_themselves(f))
         continue;
-      for (size_t k = 0; k < f->n_processes; k++)
-        if (f->process[k] == process || (comm && in_comm(w, o->comm, f->process[k])) ||
-            (near && !pause && f->level == NI_LEVEL_RANK &&
-             w->s->process[process].host == w->s->process[f->process[k]].host))
+      const bool takes_host = near && !pause && f->level == NI_LEVEL_RANK;
+      for (size_t k = 0; k < f->n_processes; k++) {
+        const uint32_t named = f->process[k];
+        const bool ran_on = comm && is_in_comm(w, o->comm, named);
+        const bool of_host = takes_host && w->s->process[process].host == w->s->process[named].host;
+        if (named == process || ran_on || of_host)
           return (int32_t)i;
+      }
     }
   return -1;
 }
 
-/* Two ranks did so at once, and for as long: what neither did is not in the logs, or it was their host. */
-static bool is_at_once(const struct pause *p, const struct pause *q) {
+/*
+ * Two ranks paused at once, for as long: their host did, or they waited for something that is not in the
+ * logs.
+ */
+static bool are_at_once(const struct pause *p, const struct pause *q) {
   const double us = fmin(p->us, q->us), longer = fmax(p->us, q->us);
   return longer * NI_INCIDENTS_PART <= us &&
       fabs((double)(p->end_ns - q->end_ns)) / 1e3 <= NI_INCIDENTS_ONCE_US;
@@ -302,11 +346,11 @@ static bool is_at_once(const struct pause *p, const struct pause *q) {
 /* Who paused at once: this rank alone; ranks of its host; or such of several hosts. */
 enum { ALONE, OF_HOST, OF_SEVERAL };
 
-static int together(struct work *w, const struct pause *p, uint32_t entry) {
+static int mark_together(struct incident_search *w, const struct pause *p, uint32_t entry) {
   int found = ALONE;
   for (size_t i = 0; i < w->n_pauses; i++) {
     struct pause *q = &w->pause[i];
-    if (q->rank == p->rank || !is_at_once(p, q))
+    if (q->rank == p->rank || !are_at_once(p, q))
       continue;
     const bool host = ni_blame_host(w->b, q->rank) == ni_blame_host(w->b, p->rank);
     if (found != OF_SEVERAL)
@@ -318,7 +362,7 @@ static int together(struct work *w, const struct pause *p, uint32_t entry) {
 }
 
 /* A new entry of a pause, if its finding has not enough of them. */
-static uint32_t entry_of_pause(struct work *w, struct ni_outlier *o, struct pause *p) {
+static uint32_t make_pause_entry(struct incident_search *w, struct ni_outlier *o, struct pause *p) {
   uint32_t *of = o->finding < 0 ? NULL : &w->of_finding[o->finding];
   if (of && *of == NI_INCIDENTS_OF_ONE) {
     w->s->outlier[w->last[o->finding]].more++;
@@ -331,7 +375,7 @@ static uint32_t entry_of_pause(struct work *w, struct ni_outlier *o, struct paus
     w->last[o->finding] = w->n;
   }
   p->entry = w->n + 1;
-  const int who = together(w, p, p->entry);
+  const int who = mark_together(w, p, p->entry);
   if (who == OF_SEVERAL)
     return w->n;
   if (who == OF_HOST)
@@ -347,19 +391,19 @@ static uint32_t entry_of_pause(struct work *w, struct ni_outlier *o, struct paus
  * The entry that an operation belongs to: one there is, NI_BLAME_NONE: none, or w->n: a new one, which *o
  * becomes.
  */
-static uint32_t entry_of(struct work *w, struct ni_outlier *o) {
+static uint32_t find_entry(struct incident_search *w, struct ni_outlier *o) {
   bool slow = o->kind == NI_OUTLIER_SLOW;
-  struct pause *p = slow ? NULL : began(w, o);
+  struct pause *p = slow ? NULL : find_first_pause(w, o);
   o->before = p && p->rank == o->process && p->end_ns == o->start_ns;
-  int64_t step = p ? p->step : step_at(w, o->process, o->start_ns);
+  int64_t step = p ? p->step : find_step(w, o->process, o->start_ns);
   if (p && p->entry)
     return p->entry == UINT32_MAX ? NI_BLAME_NONE : p->entry - 1;
-  o->finding = finding_of(w, p ? p->rank : o->process, step, p != NULL, o);
+  o->finding = find_finding(w, p ? p->rank : o->process, step, p != NULL, o);
   o->began = o->began_host = UINT32_MAX;
   o->began_us = NAN;
   o->began_step = step;
   if (p) {
-    if (entry_of_pause(w, o, p) == NI_BLAME_NONE)
+    if (make_pause_entry(w, o, p) == NI_BLAME_NONE)
       return NI_BLAME_NONE;
   } else {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -386,11 +430,11 @@ static uint32_t entry_of(struct work *w, struct ni_outlier *o) {
 }
 
 /*
- * Who waited in it: all of its communicator but the one who was late, and who began it all, unless nobody
- * else was there. Whose ranks nobody has compared, of that communicator it is known how many took part:
- * somebody was late to them.
+ * Counts who waited in it: all ranks of its communicator except the late one, and except the one that began
+ * it all, unless nobody else was there. Where the communicator's ranks were not compared it is only known how
+ * many took part, and one of these was late.
  */
-static void count_waiting(struct work *w, uint32_t i, const struct ni_outlier *o) {
+static void count_waiting(struct incident_search *w, uint32_t i, const struct ni_outlier *o) {
   struct ni_outlier *x = &w->s->outlier[i];
   const struct ni_blame_link *l = w->link[o->comm] == NI_BLAME_NONE ? NULL : &w->b->link[w->link[o->comm]];
   bool *waited = &w->waited[(size_t)i * w->b->n_ranks], late = o->kind == NI_OUTLIER_LATE;
@@ -398,7 +442,8 @@ static void count_waiting(struct work *w, uint32_t i, const struct ni_outlier *o
   for (int pass = 0; pass < 2 && !there; pass++)
     for (uint32_t k = 0; l && k < l->n_ranks; k++) {
       uint32_t rank = l->rank[k];
-      if (late && (rank == o->process || (rank == x->began && !pass)))
+      const bool made_it_late = rank == o->process || (rank == x->began && !pass);
+      if (late && made_it_late)
         continue;
       there++;
       x->ranks += !waited[rank];
@@ -409,9 +454,9 @@ static void count_waiting(struct work *w, uint32_t i, const struct ni_outlier *o
     x->ranks = least;
 }
 
-static void add(struct work *w, const struct ni_outlier *from) {
+static void add_operation(struct incident_search *w, const struct ni_outlier *from) {
   struct ni_outlier o = *from;
-  uint32_t i = entry_of(w, &o);
+  uint32_t i = find_entry(w, &o);
   if (i == NI_BLAME_NONE)
     return;
   struct ni_outlier *x = &w->s->outlier[i];
@@ -439,15 +484,15 @@ static void add(struct work *w, const struct ni_outlier *from) {
   count_waiting(w, i, &o);
 }
 
-int ni_incidents(const struct ni_blame *b, struct ni_summary *s) {
-  struct work w = {.b = b, .s = s};
+int ni_group_incidents(const struct ni_blame *b, struct ni_summary *s) {
+  struct incident_search w = {.b = b, .s = s};
   if (!s->by_own_time || !b->bins)
     return 0;
-  int e = gather_late(&w);
+  int e = gather_late_operations(&w);
   if (e == 0)
-    e = gather(&w);
+    e = gather_pauses(&w);
   for (size_t i = 0; e == 0 && i < s->n_outliers; i++)
-    add(&w, &s->outlier[i]);
+    add_operation(&w, &s->outlier[i]);
   if (e == 0)
     s->n_outliers = w.n;
   free(w.pause);

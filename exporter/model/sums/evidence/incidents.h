@@ -28,12 +28,13 @@
 
 #define NI_INCIDENTS_OF_ONE 3u   /* of a finding so many pauses have entries */
 #define NI_INCIDENTS_ROW 2       /* slow operations of one incident are so many bins apart at most */
-#define NI_INCIDENTS_ONCE_US 1e3 /* two that end so near to each other are one */
-/* of what was lost, where nobody is seen to wait for the rank: waits do not grow on the way */
+#define NI_INCIDENTS_ONCE_US 1e3 /* two pauses that end so near to each other are one */
+#define NI_INCIDENTS_PART 0.5    /* of what was lost: a shorter pause did not begin it */
+/* The same where nobody is seen to wait for the rank: waits do not grow on the way. */
 #define NI_INCIDENTS_UNSEEN 0.9
-#define NI_INCIDENTS_AS_LONG 0.01 /* of its length: what others waited for is no chance then */
-#define NI_INCIDENTS_PART 0.5     /* of what was lost: a shorter pause did not begin it */
+/* A wait is just as long as a pause if they differ by this part of it: then the wait is no chance. */
+#define NI_INCIDENTS_AS_LONG 0.01
 
-int ni_incidents(const struct ni_blame *b, struct ni_summary *s);
+int ni_group_incidents(const struct ni_blame *b, struct ni_summary *s);
 
 #endif

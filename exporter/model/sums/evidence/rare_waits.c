@@ -5,10 +5,10 @@
 
 #include "exporter/base/order.h"
 
-/* of the longest wait in an operation: so late a second rank is as good a culprit */
+/* Of the longest wait in an operation: a second rank that is as late as that may be to blame as well. */
 #define ONE_OF_SEVERAL 0.5
-#define WAITED_TOO 0.5     /* of a wait: who waited so long shortly before did not pause */
-#define SHORTLY_BEFORE 2.0 /* times as long as the wait */
+#define WAITED_TOO 0.5 /* of a wait: a rank that waited for so long itself, shortly before, did not pause */
+#define SHORTLY_BEFORE 2.0 /* times as long as the wait: that is how far back is looked */
 
 struct wait {
   int64_t at_us; /* the late rank's start */
@@ -18,7 +18,7 @@ struct wait {
   bool several;
 };
 
-struct work {
+struct wait_search {
   const struct ni_summary *s;
   struct wait *wait; /* by time */
   size_t n;
@@ -26,20 +26,20 @@ struct work {
   struct ni_pausing *of; /* by process */
 };
 
-static NI_ORDER_BY(by_operation, struct wait, group, comm, sn, at_us,
-                   process) static NI_ORDER_BY(by_time, struct wait, at_us, comm, sn, process)
+static NI_ORDER_BY(by_operation, struct wait, group, comm, sn, at_us, process);
+static NI_ORDER_BY(by_time, struct wait, at_us, comm, sn, process);
 
-    static bool is_of_one(const struct wait *x, const struct wait *y) {
+static bool is_same_operation(const struct wait *x, const struct wait *y) {
   return x->group == y->group && x->comm == y->comm && x->sn == y->sn;
 }
 
-/* Of each operation the longest one. */
-static void keep_longest(struct work *w) {
+/* Keeps the longest wait of each operation. */
+static void keep_longest_waits(struct wait_search *w) {
   size_t n = 0;
   for (size_t from = 0, to; from < w->n; from = to) {
     const struct wait *x = &w->wait[from];
     size_t longest = from;
-    for (to = from; to < w->n && is_of_one(&w->wait[to], x); to++)
+    for (to = from; to < w->n && is_same_operation(&w->wait[to], x); to++)
       if (w->wait[to].us > w->wait[longest].us)
         longest = to;
     struct wait kept = w->wait[longest];
@@ -50,13 +50,14 @@ static void keep_longest(struct work *w) {
   w->n = n;
 }
 
-static int gather(struct work *w) {
+static int gather_waits(struct wait_search *w) {
   const struct ni_summary *s = w->s;
   w->wait = malloc((s->n_outliers + 1) * sizeof *w->wait);
   w->own_comm = malloc((s->n_processes + 1) * sizeof *w->own_comm);
   w->of = calloc(s->n_processes + 1, sizeof *w->of);
   uint64_t *most = calloc(s->n_processes + 1, sizeof *most);
-  const bool ok = w->wait && w->own_comm && w->of && most;
+  const bool has_comms = w->own_comm && most;
+  const bool ok = w->wait && w->of && has_comms;
   for (size_t i = 0; ok && i < s->n_outliers; i++) {
     const struct ni_outlier *o = &s->outlier[i];
     if (o->kind == NI_OUTLIER_LATE && o->lost_us >= NI_RARE_WAIT_US)
@@ -75,7 +76,7 @@ static int gather(struct work *w) {
   return ok ? 0 : -ENOMEM;
 }
 
-static bool is_in(const struct ni_summary *s, uint32_t comm, uint32_t process) {
+static bool is_in_comm(const struct ni_summary *s, uint32_t comm, uint32_t process) {
   size_t lo = 0, hi = s->n_seats;
   while (lo < hi) {
     const size_t mid = (lo + hi) / 2;
@@ -89,31 +90,31 @@ static bool is_in(const struct ni_summary *s, uint32_t comm, uint32_t process) {
 }
 
 /* Its rank waited for another one shortly before. */
-static bool is_passed_on(const struct work *w, size_t at) {
+static bool is_passed_on(const struct wait_search *w, size_t at) {
   const struct wait *x = &w->wait[at];
   for (size_t i = at; i-- > 0 && (double)(x->at_us - w->wait[i].at_us) <= SHORTLY_BEFORE * x->us;) {
     const struct wait *y = &w->wait[i];
-    if (y->process != x->process && y->us >= WAITED_TOO * x->us && is_in(w->s, y->comm, x->process))
+    if (y->process != x->process && y->us >= WAITED_TOO * x->us && is_in_comm(w->s, y->comm, x->process))
       return true;
   }
   return false;
 }
 
-static bool is_rare(const struct work *w, const struct ni_pausing *x) {
+static bool is_rare(const struct wait_search *w, const struct ni_pausing *x) {
   for (size_t i = 0; i < w->s->n_seats; i++)
     if (w->s->seat[i].process == x->process && w->s->seat[i].comm == x->comm)
       return x->times <= NI_RARE_SHARE * (double)w->s->seat[i].met;
   return false;
 }
 
-int ni_rare_waits(const struct ni_summary *s, struct ni_pausing *out) {
-  struct work w = {.s = s};
-  int e = gather(&w);
+int ni_find_rare_waits(const struct ni_summary *s, struct ni_pausing *out) {
+  struct wait_search w = {.s = s};
+  int e = gather_waits(&w);
   double next = 0;
   *out = (struct ni_pausing){.process = UINT32_MAX};
   if (e == 0 && w.n) {
     qsort(w.wait, w.n, sizeof *w.wait, by_operation);
-    keep_longest(&w);
+    keep_longest_waits(&w);
     qsort(w.wait, w.n, sizeof *w.wait, by_time);
   }
   for (size_t i = 0; e == 0 && i < w.n; i++) {
@@ -133,7 +134,7 @@ int ni_rare_waits(const struct ni_summary *s, struct ni_pausing *out) {
     } else if (w.of[i].us > next)
       next = w.of[i].us;
   }
-  const bool enough = out->times >= NI_RARE_MIN && out->us >= NI_RARE_BESIDE * next &&
+  const bool enough = out->times >= NI_RARE_MIN && out->us >= NI_RARE_TIMES * next &&
       out->us * s->one_in >= NI_RARE_OF_RUN * (double)(s->last_us - s->first_us);
   if (e == 0 && !(enough && is_rare(&w, out)))
     out->process = UINT32_MAX;

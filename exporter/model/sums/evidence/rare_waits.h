@@ -15,11 +15,11 @@
 
 #include "exporter/model/sums/model.h"
 
-#define NI_RARE_WAIT_US 5e3 /* of the others: less is jitter */
-#define NI_RARE_MIN 3u      /* so many of one rank */
-#define NI_RARE_SHARE 0.2   /* of its operations there at most: else it is late */
-#define NI_RARE_BESIDE 3.0  /* times what is waited for any other rank */
-#define NI_RARE_OF_RUN 0.01 /* of the run, with what is not recorded: few of them are chance */
+#define NI_RARE_WAIT_US 5e3 /* a wait of the others: less is jitter */
+#define NI_RARE_MIN 3u      /* waits for one rank: fewer are chance */
+#define NI_RARE_SHARE 0.2   /* of its operations in a communicator at most: in more of them it is late */
+#define NI_RARE_TIMES 3.0   /* times what is waited for any other rank */
+#define NI_RARE_OF_RUN 0.01 /* of the run, with what is not recorded: less is chance */
 
 struct ni_pausing {
   uint32_t process, comm; /* UINT32_MAX: there is none */
@@ -27,6 +27,6 @@ struct ni_pausing {
   double us;              /* that the others waited in these */
 };
 
-int ni_rare_waits(const struct ni_summary *s, struct ni_pausing *out);
+int ni_find_rare_waits(const struct ni_summary *s, struct ni_pausing *out);
 
 #endif

@@ -6,35 +6,41 @@
 
 #include "exporter/base/order.h"
 
-#define SEATS_MIN 24         /* operations; of fewer, chance has the most part */
-#define SEATS_US 3.0         /* mean: less is how exact stamps are */
-#define SEATS_SIGMA 5.0      /* standard errors, */
-#define SEATS_APART 8.0      /* and times as far from the others as these are from each other, */
-#define SEATS_APART_HOST 4.0 /* less where most ranks of a host are: that is no chance */
+#define SEATS_MIN 24         /* operations of a seat: of fewer, chance has the most part */
+#define SEATS_US 3.0         /* it is late by so much in the mean: stamps are no more exact than that */
+#define SEATS_SIGMA 5.0      /* and by so many standard errors, */
+#define SEATS_APART 8.0      /* and by so many times what the others lie apart; */
+#define SEATS_APART_HOST 4.0 /* by less where most ranks of its host are late: that is no chance */
 /*
- * of its operations, beyond its share by chance: what a pause does now and then is not it, nor a slow message
+ * It comes last to so many of its operations, beyond its share by chance. A pause now and then makes it last
+ * to fewer, and so does a slow message.
  */
 #define SEATS_LAST 0.2
 #define SEATS_LAST_MESSAGES 0.25
-#define SEATS_OF_RUN 0.006   /* of the run: what costs less is not named */
-#define SEATS_FEW 8u         /* of fewer ranks nobody knows how far they lie apart */
-#define SEATS_PASSED_ON 0.5  /* of what it is late by: so much was waited for elsewhere */
-#define SEATS_ALIKE 0.02     /* bytes of an operation, as of links that are compared */
-#define SEATS_OF_HOST 0.75   /* of its ranks, as for own time (blame/causes.h), */
-#define SEATS_STANDS_OUT 2.0 /* times the mean of these: then it is that rank */
-/* of the largest loss: less is what that one makes of others' noise */
+#define SEATS_OF_RUN 0.006  /* of the run: what costs less is not named */
+#define SEATS_FEW 8u        /* ranks: of fewer nobody knows how far they lie apart */
+#define SEATS_PASSED_ON 0.5 /* it only passes on its lateness if it waited for so much of that elsewhere */
+#define SEATS_ALIKE 0.02    /* bytes of an operation of peers differ by no more, as those of links */
+#define SEATS_OF_HOST 0.75 /* of a host's ranks are late: it is the host, as for own time (blame/causes.h), */
+#define SEATS_STANDS_OUT \
+  2.0 /* unless one of them is late by so many times their mean: then it is that rank */
+/* A loss is named if it is so much of the largest one, whose waits turn others' noise into small ones. */
 #define SEATS_OF_MOST 0.25
+/* These quantiles are both of seats that are not late, and so many standard deviations from each other. */
+#define SEATS_SPREAD_LOW 0.1
+#define SEATS_SPREAD_HIGH 0.4
+#define SEATS_SPREAD 1.03
 
 enum { PEERS = 64 }; /* of a rank that are asked, about */
 
-struct key { /* a member, to be numbered */
+struct member_key { /* a member, to be numbered */
   uint32_t comm, process, member;
 };
-static NI_ORDER_BY(by_seat, struct key, comm, process, member)
+static NI_ORDER_BY(by_seat, struct member_key, comm, process, member);
 
-    int ni_seats_build(struct ni_run *r, struct ni_summary *s) {
+int ni_seats_build(struct ni_run *r, struct ni_summary *s) {
   const uint32_t n = r->who.n_members;
-  struct key *key = malloc((n + 1) * sizeof *key);
+  struct member_key *key = malloc((n + 1) * sizeof *key);
   s->seat = calloc(n + 1, sizeof *s->seat);
   r->seat_at = calloc(n + 1, sizeof *r->seat_at);
   if (!key || !s->seat || !r->seat_at) {
@@ -43,7 +49,7 @@ static NI_ORDER_BY(by_seat, struct key, comm, process, member)
   }
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_who_member *m = &r->who.member[i];
-    key[i] = (struct key){r->comm_at[m->comm], r->process_at[m->process], i};
+    key[i] = (struct member_key){r->comm_at[m->comm], r->process_at[m->process], i};
   }
   qsort(key, n, sizeof *key, by_seat);
   for (uint32_t i = 0; i < n; i++) {
@@ -57,7 +63,7 @@ static NI_ORDER_BY(by_seat, struct key, comm, process, member)
 }
 
 /* What one seat shows. */
-struct view {
+struct seat_lateness {
   /* beyond what is usual there: of an operation, over all of them; 0: it does not stand out */
   double us, lost_us;
   bool late;      /* so much that it is worth a look */
@@ -66,22 +72,22 @@ struct view {
   bool together;  /* it is late like all of another communicator within its host */
 };
 
-struct work {
+struct seat_judge {
   const struct ni_summary *s;
   const double *slow_us;
-  struct view *view;    /* by seat */
-  size_t *of_comm;      /* first seat of a communicator; one more at the end */
-  uint32_t *of_process; /* seats by process */
-  size_t *first;        /* of a process in of_process; one more at the end */
-  double *waited;       /* by seat */
-  double *apart;        /* by communicator: how far such seats lie apart */
-  double *x;            /* scratch: seats or communicators */
-  double least_us;      /* a loss that is worth a look */
+  struct seat_lateness *view; /* by seat */
+  size_t *of_comm;            /* first seat of a communicator; one more at the end */
+  uint32_t *of_process;       /* seats by process */
+  size_t *first;              /* of a process in of_process; one more at the end */
+  double *waited;             /* by seat */
+  double *apart;              /* by communicator: how far such seats lie apart */
+  double *x;                  /* scratch: seats or communicators */
+  double least_us;            /* a loss that is worth a look */
 };
 
-static NI_ORDER_OF(by_number, double)
+static NI_ORDER_OF(by_number, double);
 
-    static int begin(struct work *w) {
+static int index_seats(struct seat_judge *w) {
   const struct ni_summary *s = w->s;
   w->view = calloc(s->n_seats + 1, sizeof *w->view);
   w->of_comm = calloc(s->n_comms + 2, sizeof *w->of_comm);
@@ -90,7 +96,9 @@ static NI_ORDER_OF(by_number, double)
   w->x = malloc((s->n_seats + s->n_comms + 1) * sizeof *w->x);
   w->waited = calloc(s->n_seats + 1, sizeof *w->waited);
   w->apart = calloc(s->n_comms + 1, sizeof *w->apart);
-  if (!w->waited || !w->apart || !w->view || !w->of_comm || !w->of_process || !w->first || !w->x)
+  const bool has_index = w->of_comm && w->of_process && w->first;
+  const bool has_figures = w->view && w->waited && w->apart;
+  if (!has_index || !has_figures || !w->x)
     return -ENOMEM;
   for (size_t i = 0; i < s->n_seats; i++) {
     w->of_comm[s->seat[i].comm + 1]++;
@@ -105,7 +113,7 @@ static NI_ORDER_OF(by_number, double)
   return 0;
 }
 
-static void end(struct work *w) {
+static void free_index(struct seat_judge *w) {
   free(w->view);
   free(w->of_comm);
   free(w->of_process);
@@ -122,11 +130,11 @@ static double error_us(const struct ni_seat *x) {
   return var > 0 ? sqrt(var / n) : 0;
 }
 
-static bool same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
+static bool is_same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
   return a->type == b->type && a->role == b->role && a->n_ranks == b->n_ranks;
 }
 
-static size_t means_of(const struct work *w, uint32_t comm, double *x) {
+static size_t gather_means(const struct seat_judge *w, uint32_t comm, double *x) {
   size_t n = 0;
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++)
     if (w->s->seat[i].met >= SEATS_MIN)
@@ -138,31 +146,33 @@ static size_t means_of(const struct work *w, uint32_t comm, double *x) {
  * How far the seats of such communicators lie apart that are not late: 10 and 40 % of them are below two
  * numbers 1.03 deviations from each other. GPUs are not equally fast, and that is in it.
  */
-static double apart_of(const struct work *w, uint32_t comm) {
+static double measure_apart(const struct seat_judge *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
   size_t n = 0;
   for (uint32_t i = 0; i < s->n_comms; i++)
-    if (same_kind(&s->comm[comm], &s->comm[i]))
-      n += means_of(w, i, w->x + n);
+    if (is_same_kind(&s->comm[comm], &s->comm[i]))
+      n += gather_means(w, i, w->x + n);
   if (n < SEATS_FEW)
     return 0;
   qsort(w->x, n, sizeof *w->x, by_number);
-  return (w->x[(size_t)(0.4 * (double)(n - 1) + 0.5)] - w->x[(size_t)(0.1 * (double)(n - 1) + 0.5)]) / 1.03;
+  const size_t low = (size_t)(SEATS_SPREAD_LOW * (double)(n - 1) + 0.5);
+  const size_t high = (size_t)(SEATS_SPREAD_HIGH * (double)(n - 1) + 0.5);
+  return (w->x[high] - w->x[low]) / SEATS_SPREAD;
 }
 
 /* Once a kind: a job of 10,000 ranks has thousands of communicators of few kinds. */
-static void fill_apart(struct work *w) {
+static void fill_apart(struct seat_judge *w) {
   const struct ni_summary *s = w->s;
   for (uint32_t i = 0; i < s->n_comms; i++) {
     uint32_t first = 0;
-    while (!same_kind(&s->comm[first], &s->comm[i]))
+    while (!is_same_kind(&s->comm[first], &s->comm[i]))
       first++;
-    w->apart[i] = first < i ? w->apart[first] : apart_of(w, i);
+    w->apart[i] = first < i ? w->apart[first] : measure_apart(w, i);
   }
 }
 
 /* Messages have no part in seats: their communicators met nobody. */
-static bool has_messages(const struct work *w, uint32_t process) {
+static bool has_messages(const struct seat_judge *w, uint32_t process) {
   for (size_t k = w->first[process]; k < w->first[process + 1]; k++)
     if (!w->s->seat[w->of_process[k]].met)
       return true;
@@ -170,17 +180,17 @@ static bool has_messages(const struct work *w, uint32_t process) {
 }
 
 /* It comes last so often that it is no chance. */
-static bool is_often_last(const struct work *w, const struct ni_seat *x, size_t ranks) {
+static bool is_often_last(const struct seat_judge *w, const struct ni_seat *x, size_t ranks) {
   const double by_chance = 1.0 / (double)ranks;
   const double beyond = has_messages(w, x->process) ? SEATS_LAST_MESSAGES : SEATS_LAST;
   return (double)x->last >= (by_chance + beyond * (1 - by_chance)) * (double)x->met;
 }
 
-/* The seats of one communicator beside each other. */
-static void look_at(struct work *w, uint32_t comm) {
+/* Compares the seats of one communicator with each other. */
+static void compare_seats(struct seat_judge *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
   const double apart = w->apart[comm];
-  const size_t n = means_of(w, comm, w->x);
+  const size_t n = gather_means(w, comm, w->x);
   /* whoever is late may have waited for those who are between its ranks */
   const bool is_told =
       s->comm[comm].neighbours || !s->process[s->seat[w->of_comm[comm]].process].may_wait_unseen;
@@ -188,15 +198,15 @@ static void look_at(struct work *w, uint32_t comm) {
     return;
   qsort(w->x, n, sizeof *w->x, by_number);
   /* the peers of a late one come early by as much as there are few of them */
-  const double usual = fmax(0, w->x[(n - 1) / 4]);
+  const double baseline = fmax(0, w->x[(n - 1) / 4]);
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
     const struct ni_seat *x = &s->seat[i];
     if (x->met < SEATS_MIN)
       continue;
-    const double us = mean_us(x) - usual;
+    const double us = mean_us(x) - baseline;
     if (us < SEATS_US || us < SEATS_SIGMA * error_us(x))
       continue;
-    struct view *v = &w->view[i];
+    struct seat_lateness *v = &w->view[i];
     v->us = us;
     v->lost_us = us * (double)x->met;
     const bool is_one_rank = s->process[x->process].ranks <= 1;
@@ -206,7 +216,7 @@ static void look_at(struct work *w, uint32_t comm) {
 }
 
 /* How late a process is in its other communicators, at most. */
-static double late_elsewhere(const struct work *w, uint32_t process, uint32_t but) {
+static double find_lateness_elsewhere(const struct seat_judge *w, uint32_t process, uint32_t but) {
   double most = 0;
   for (size_t k = w->first[process]; k < w->first[process + 1]; k++) {
     const uint32_t i = w->of_process[k];
@@ -217,10 +227,10 @@ static double late_elsewhere(const struct work *w, uint32_t process, uint32_t bu
 }
 
 /*
- * What put a process off in a communicator: it waited for others, and its transfers were slow. Of messages it
- * is not known; but who is late elsewhere and sends some can have done so.
+ * What delayed a process in a communicator: waits for others, and slow transfers. How long it waited for
+ * messages is not known; but a sender that is late elsewhere may have made it wait for as long.
  */
-static double waited(const struct work *w, uint32_t seat) {
+static double find_waited(const struct seat_judge *w, uint32_t seat) {
   const struct ni_summary *s = w->s;
   const uint32_t comm = s->seat[seat].comm, process = s->seat[seat].process;
   double most = 0;
@@ -229,16 +239,16 @@ static double waited(const struct work *w, uint32_t seat) {
     if (s->seat[i].process == process)
       continue;
     const double later = w->view[i].lost_us - w->view[seat].lost_us;
-    most = fmax(most, messages ? late_elsewhere(w, s->seat[i].process, comm) : later);
+    most = fmax(most, messages ? find_lateness_elsewhere(w, s->seat[i].process, comm) : later);
   }
   return most + w->slow_us[comm];
 }
 
 /*
- * The same of those beside it in `here`, in communicators of that kind: what they had to wait for as well did
- * not make it late.
+ * What its peers in `here` waited for, in communicators of the same kind as that of `there`: the median. A
+ * wait that they had as well did not make it late.
  */
-static double peers_waited(const struct work *w, uint32_t here, uint32_t there) {
+static double find_peers_waited(const struct seat_judge *w, uint32_t here, uint32_t there) {
   const struct ni_summary *s = w->s;
   const uint32_t comm = s->seat[here].comm;
   const struct ni_comm_row *kind = &s->comm[s->seat[there].comm];
@@ -251,7 +261,7 @@ static double peers_waited(const struct work *w, uint32_t here, uint32_t there) 
     double most = 0;
     for (size_t k = w->first[peer]; k < w->first[peer + 1]; k++) {
       const uint32_t at = w->of_process[k];
-      const bool is_such = same_kind(kind, &s->comm[s->seat[at].comm]) && s->seat[at].comm != comm;
+      const bool is_such = is_same_kind(kind, &s->comm[s->seat[at].comm]) && s->seat[at].comm != comm;
       if (is_such)
         most = fmax(most, w->waited[at]);
     }
@@ -261,42 +271,42 @@ static double peers_waited(const struct work *w, uint32_t here, uint32_t there) 
   return n ? w->x[(n - 1) / 2] : 0;
 }
 
-/* All of a communicator are late elsewhere like that, and nobody was late in it. */
-static bool are_together(const struct work *w, uint32_t comm, double least) {
+/* Most ranks of a communicator are as late elsewhere, and nobody was late in it. */
+static bool are_together(const struct seat_judge *w, uint32_t comm, double least) {
   size_t members = 0, late = 0;
   for (size_t i = w->of_comm[comm]; i < w->of_comm[comm + 1]; i++) {
     if (w->view[i].lost_us >= least)
       return false;
     members++;
-    late += late_elsewhere(w, w->s->seat[i].process, comm) >= least;
+    late += find_lateness_elsewhere(w, w->s->seat[i].process, comm) >= least;
   }
   return late >= 2 && late >= SEATS_OF_HOST * (double)members;
 }
 
-static double bytes_of_operation(const struct ni_comm_row *c) {
+static double get_operation_bytes(const struct ni_comm_row *c) {
   return c->timed ? (double)c->timed_bytes / (double)c->timed : 0;
 }
 
 /*
- * Its operations are larger than those of its like: its ranks have more to do, as a replica with more of the
+ * Its operations are larger than those of its peers: its ranks have more to do, as a replica with more of the
  * batch.
  */
-static bool has_more_work(const struct work *w, uint32_t comm) {
+static bool has_more_work(const struct seat_judge *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
   size_t n = 0;
   for (uint32_t i = 0; i < s->n_comms; i++)
-    if (same_kind(&s->comm[comm], &s->comm[i]))
-      w->x[n++] = bytes_of_operation(&s->comm[i]);
+    if (is_same_kind(&s->comm[comm], &s->comm[i]))
+      w->x[n++] = get_operation_bytes(&s->comm[i]);
   qsort(w->x, n, sizeof *w->x, by_number);
-  return bytes_of_operation(&s->comm[comm]) > (1 + SEATS_ALIKE) * w->x[(n - 1) / 2];
+  return get_operation_bytes(&s->comm[comm]) > (1 + SEATS_ALIKE) * w->x[(n - 1) / 2];
 }
 
-/* A seat that is late beside another one of its process. */
-static void explain_by(const struct work *w, uint32_t here, uint32_t there) {
-  struct view *v = &w->view[here];
+/* Whether another seat of its process explains why a seat is late. */
+static void explain_by_seat(const struct seat_judge *w, uint32_t here, uint32_t there) {
+  struct seat_lateness *v = &w->view[here];
   const double least = SEATS_PASSED_ON * v->lost_us;
   const uint32_t comm = w->s->seat[there].comm;
-  v->passed_on |= w->waited[there] - peers_waited(w, here, there) >= least;
+  v->passed_on |= w->waited[there] - find_peers_waited(w, here, there) >= least;
   if (!w->s->seat[there].met || !are_together(w, comm, least))
     return;
   if (w->s->comm[comm].one_host < 0 || has_more_work(w, comm))
@@ -305,20 +315,20 @@ static void explain_by(const struct work *w, uint32_t here, uint32_t there) {
     v->together = true;
 }
 
-static void explain(const struct work *w, uint32_t seat) {
+static void explain_seat(const struct seat_judge *w, uint32_t seat) {
   const struct ni_seat *x = &w->s->seat[seat];
   for (size_t k = w->first[x->process]; k < w->first[x->process + 1]; k++) {
     const uint32_t there = w->of_process[k];
     if (w->s->seat[there].comm != x->comm)
-      explain_by(w, seat, there);
+      explain_by_seat(w, seat, there);
   }
 }
 
 /*
- * Where a quarter of the ranks and more come late, on more than one host, the order of the program makes them
- * so: a stage of a pipeline that is the last to end.
+ * Where a quarter of the ranks or more come late, on more than one host, the program's order is why: they are
+ * the stage of a pipeline that ends last.
  */
-static void leave_out_many(const struct work *w, uint32_t comm) {
+static void clear_many_late(const struct seat_judge *w, uint32_t comm) {
   const struct ni_summary *s = w->s;
   uint32_t late = 0, host = UINT32_MAX;
   const size_t from = w->of_comm[comm], to = w->of_comm[comm + 1];
@@ -332,20 +342,20 @@ static void leave_out_many(const struct work *w, uint32_t comm) {
   }
   const bool many = to - from >= SEATS_FEW && late * 4 >= to - from && !one_host;
   for (size_t i = from; i < to && many; i++)
-    w->view[i] = (struct view){.us = 0};
+    w->view[i] = (struct seat_lateness){.us = 0};
 }
 
 /*
- * Where a process is late by itself; where it is so alone before where it is with others of its host. Of
- * several communicators the one with the most operations tells how late it is: that is what its ranks wait in
- * for each other. Of others it has some a step, beside computing, in which the same lateness is waited for
- * again and again, or hidden.
+ * How late a process is by itself, by one of its communicators. One in which it is late alone comes before
+ * those in which it is late with others of its host. Of several the one with the most operations tells,
+ * because its ranks wait for each other there. The others have a few operations a step, which overlap
+ * computing: the same lateness is waited for in one after the other, or hidden.
  */
-static struct ni_late late_itself(const struct work *w, uint32_t process) {
+static struct ni_late find_own_lateness(const struct seat_judge *w, uint32_t process) {
   struct ni_late l = {.of = process, .together = true};
   for (size_t k = w->first[process]; k < w->first[process + 1]; k++) {
     const struct ni_seat *x = &w->s->seat[w->of_process[k]];
-    const struct view *v = &w->view[w->of_process[k]];
+    const struct seat_lateness *v = &w->view[w->of_process[k]];
     const bool together = v->together || !v->alone;
     if (!v->late || v->passed_on)
       continue;
@@ -368,9 +378,9 @@ static int by_loss(const void *a, const void *b) {
   return x->host != y->host ? (int)y->host - (int)x->host : x->of < y->of ? -1 : x->of > y->of;
 }
 
-static void add_ranks(const struct work *w, struct ni_lates *out) {
+static void append_late_ranks(const struct seat_judge *w, struct ni_lates *out) {
   for (uint32_t i = 0; i < w->s->n_processes; i++) {
-    struct ni_late l = late_itself(w, i);
+    struct ni_late l = find_own_lateness(w, i);
     l.at_most = w->first[i + 1] - w->first[i] == 1;
     if (l.lost_us > 0)
       out->item[out->n++] = l;
@@ -381,7 +391,7 @@ static void add_ranks(const struct work *w, struct ni_lates *out) {
  * What others waited for the host, beyond the last rank elsewhere: the mean over communicators that it is
  * late in.
  */
-static double host_cost_us(const struct work *w, uint32_t host) {
+static double find_host_cost(const struct seat_judge *w, uint32_t host) {
   const struct ni_summary *s = w->s;
   double sum = 0;
   uint32_t n = 0;
@@ -403,11 +413,12 @@ static double host_cost_us(const struct work *w, uint32_t host) {
 }
 
 /*
- * One of the host's ranks is late beside the others of it, alone, by a part of `most` that is no noise: the
- * others are late elsewhere together with it. Where collectives run beside computing the sum over them is
- * several times that.
+ * One of the host's ranks is late by itself in a communicator within the host, by a part of `most` that is no
+ * noise. Then the others are late elsewhere because of it. (Where collectives overlap computing, `most`, a
+ * sum over them, is several times what it is late by.)
  */
-static bool one_holds_up(const struct work *w, const struct ni_lates *l, uint32_t host, double most) {
+static bool has_one_late_rank(const struct seat_judge *w, const struct ni_lates *l, uint32_t host,
+                              double most) {
   for (size_t i = 0; i < l->n; i++) {
     const struct ni_late *x = &l->item[i];
     const bool there =
@@ -419,7 +430,7 @@ static bool one_holds_up(const struct work *w, const struct ni_lates *l, uint32_
 }
 
 /* Those of the host that are late with others of it. */
-static void drop_together(const struct work *w, struct ni_lates *l, uint32_t host) {
+static void drop_together(const struct seat_judge *w, struct ni_lates *l, uint32_t host) {
   size_t kept = 0;
   for (size_t i = 0; i < l->n; i++) {
     const struct ni_late *x = &l->item[i];
@@ -431,7 +442,7 @@ static void drop_together(const struct work *w, struct ni_lates *l, uint32_t hos
 }
 
 /* Most of a host's ranks are late by themselves, and none of them stands out: one for all of them. */
-static void join_hosts(const struct work *w, struct ni_lates *out) {
+static void join_late_hosts(const struct seat_judge *w, struct ni_lates *out) {
   const struct ni_summary *s = w->s;
   for (uint32_t h = 0; h < s->n_hosts && s->n_hosts > 1; h++) {
     struct ni_late x = {.host = true, .of = h};
@@ -453,7 +464,7 @@ static void join_hosts(const struct work *w, struct ni_lates *out) {
       x.lost_us = most;
     }
     x.us = x.late ? us / x.late : 0;
-    x.cost_us = host_cost_us(w, h);
+    x.cost_us = find_host_cost(w, h);
     double all = 0;
     for (size_t i = 0; i < out->n; i++)
       if (!out->item[i].host && s->process[out->item[i].of].host == h)
@@ -461,7 +472,7 @@ static void join_hosts(const struct work *w, struct ni_lates *out) {
     const bool most_are_late = x.late >= 2 && x.late >= SEATS_OF_HOST * x.there;
     if (!most_are_late || most * x.late > SEATS_STANDS_OUT * all)
       continue;
-    if (one_holds_up(w, out, h, most)) {
+    if (has_one_late_rank(w, out, h, most)) {
       drop_together(w, out, h);
       continue;
     }
@@ -475,7 +486,7 @@ static void join_hosts(const struct work *w, struct ni_lates *out) {
 }
 
 /* Late together, but not most of a host: which of them it is nobody knows; or not late enough by itself. */
-static void drop_groups(struct ni_lates *l) {
+static void drop_late_groups(struct ni_lates *l) {
   size_t kept = 0;
   for (size_t i = 0; i < l->n; i++)
     if (!l->item[i].together)
@@ -483,33 +494,33 @@ static void drop_groups(struct ni_lates *l) {
   l->n = kept;
 }
 
-int ni_seats_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out) {
-  struct work w = {
+int ni_seats_find_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out) {
+  struct seat_judge w = {
       .s = s, .slow_us = slow_us, .least_us = SEATS_OF_RUN * (double)(s->last_us - s->first_us) / s->one_in};
-  int e = begin(&w);
+  int e = index_seats(&w);
   *out = (struct ni_lates){.item = calloc(s->n_processes + s->n_hosts + 1, sizeof *out->item)};
   if (!out->item)
     e = -ENOMEM;
   if (e == 0) {
     fill_apart(&w);
     for (uint32_t i = 0; i < s->n_comms; i++)
-      look_at(&w, i);
+      compare_seats(&w, i);
     for (uint32_t i = 0; i < s->n_comms; i++)
-      leave_out_many(&w, i);
+      clear_many_late(&w, i);
     for (uint32_t i = 0; i < s->n_seats; i++)
-      w.waited[i] = waited(&w, i);
+      w.waited[i] = find_waited(&w, i);
     for (uint32_t i = 0; i < s->n_seats; i++)
       if (w.view[i].late)
-        explain(&w, i);
-    add_ranks(&w, out);
-    join_hosts(&w, out);
-    drop_groups(out);
+        explain_seat(&w, i);
+    append_late_ranks(&w, out);
+    join_late_hosts(&w, out);
+    drop_late_groups(out);
     if (out->n)
       qsort(out->item, out->n, sizeof *out->item, by_loss);
     while (out->n && out->item[out->n - 1].lost_us < SEATS_OF_MOST * out->item[0].lost_us)
       out->n--;
   }
-  end(&w);
+  free_index(&w);
   return e;
 }
 

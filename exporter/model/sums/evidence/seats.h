@@ -15,7 +15,7 @@
  *   on.
  * What remains is late by itself. Three quarters of a host's ranks, of which none stands out, are the host.
  *
- * Threads: ni_seats_build() and ni_seats_late() the main one. Ownership: the summary's seats,
+ * Threads: ni_seats_build() and ni_seats_find_late() the main one. Ownership: the summary's seats,
  * ni_lates_free(). Failure: -ENOMEM.
  */
 #ifndef NI_SUMMARY_SEATS_H
@@ -28,14 +28,14 @@ int ni_seats_build(struct ni_run *r, struct ni_summary *s);
 
 struct ni_late {
   bool host;            /* of: a host; else a process */
-  bool together;        /* of a rank: it counts beside the others of its host alone */
+  bool together;        /* of a rank: it counts only together with others of its host */
   uint32_t of, comm;    /* comm: where it is late, that with the most operations */
   uint32_t late, there; /* of a host: so many of its ranks are late; all of it that met others */
   uint64_t met;         /* operations of that communicator */
   double us, lost_us;   /* how late, of one of these; sum over them, where that is largest */
   /* without it the next one would have been waited for: the sum of these differences */
   double cost_us;
-  /* it has no other communicator: others compute beside its operations, and lose less */
+  /* it has no other communicator: the others overlap its operations with computing, and lose less */
   bool at_most;
 };
 
@@ -45,7 +45,7 @@ struct ni_lates {
 };
 
 /* slow_us: by communicator, what its transfers took longer than usual in all. */
-int ni_seats_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out);
+int ni_seats_find_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out);
 void ni_lates_free(struct ni_lates *l);
 
 #endif

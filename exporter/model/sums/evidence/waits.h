@@ -8,7 +8,7 @@
  * than the peers in the middle it came; a mean that stands out is a late rank.
  *
  * A rank may be late because it had to wait for a late one in another communicator: its own time
- * (ranks/blame.h) is as that of its like then, and it is not named. Where own time is not judged, of ranks
+ * (ranks/blame.h) is as that of its peers then, and it is not named. Where own time is not judged, of ranks
  * that share a communicator the latest is. Where most ranks of a host are late by themselves and none of them
  * stands out, it is the host: one finding. Main thread. Not for approximate figures.
  */
@@ -19,6 +19,6 @@
 
 /* Adds a finding for each late rank or host that no other finding names; to that of one that has a name,
  * evidence. 0 or -ENOMEM. */
-int ni_waits_findings(const struct ni_run *r, struct ni_summary *s);
+int ni_add_wait_findings(const struct ni_run *r, struct ni_summary *s);
 
 #endif

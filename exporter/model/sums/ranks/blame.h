@@ -15,9 +15,9 @@
  *
  * Phases, all after reading and before the join frees the segments: pass.h fills a struct ni_blame_rank for
  * each process from its own records alone (threads take processes); steps of all ranks get the same numbers
- * (steps.h); alike.h says who does the same work; own.c and links.c name causes (causes.h); replay.h says
- * what they cost; say.h puts it in words. All that is judged comes from tables of one rank each, so tables of
- * shards can be put side by side and judged as one.
+ * (steps.h); peer_groups.h says who does the same work; late_ranks.c and links.c name causes (causes.h);
+ * replay.h says what they cost; describe.h puts it in words. All that is judged comes from tables of one rank
+ * each, so tables of shards can be put side by side and judged as one.
  *
  * Bounds: NI_BLAME_CELLS bytes for all bins, NI_BLAME_SLOTS slots and NI_BLAME_KEYS places of a step per
  * rank, NI_BLAME_SAMPLE operations for the replay; what goes beyond is left out of the judgement and counted
@@ -61,7 +61,7 @@ struct ni_blame_slot {
   uint8_t kind;       /* enum ni_blame_kind */
   bool beside;
   bool paired;    /* messages whose numbers the log states, the same on both sides */
-  uint32_t link;  /* alike.h */
+  uint32_t link;  /* peer_groups.h */
   uint64_t shape; /* what it is, the same on ranks with the same work */
   uint64_t ops, bytes;
   double exec_us;
@@ -162,7 +162,7 @@ struct ni_blame_rank {
   struct ni_blame_sampled *sample; /* in order of start, from sample_ns on; given back after the replay */
   size_t n_sample;
   int64_t sample_ns;
-  /* ranks with the same number do the same work (alike.h); NI_BLAME_NONE: nobody else */
+  /* ranks with the same number do the same work (peer_groups.h); NI_BLAME_NONE: nobody else */
   uint32_t cls;
   /*
    * the communicator with most of its collectives (experts: its messages): its ranks wait alike;

@@ -417,7 +417,7 @@ static void shapes(struct pass *x) {
 
 /*
  * What work it does: which collectives, on communicators as large; and how many slots with messages. How many
- * they are: alike.c.
+ * they are: peer_groups.c.
  */
 static void sign(struct pass *x) {
   struct ni_blame_rank *o = x->out;

@@ -6,21 +6,34 @@
 #include "exporter/model/sums/ranks/quantile.h"
 #include "spells.h"
 
-#define SAME_STEPS 2u    /* ranks that pause together do so this near to each other; */
-#define SAME_LENGTH 0.4f /* a shorter one waits for the longer, in another way */
-#define OF_ALL 0.75f     /* of the ranks, or of those of a host */
-#define CHANCE_MANY 1e-6 /* of so many pauses of one rank among the others: */
-/* of three long ones or more, which have to cost NI_SPELLS_LONG_COST as well, */
+/* Ranks pause together if they do so within so many steps, */
+#define SAME_STEPS 2u
+/*
+ * and if the shorter pause has this part of the longer one. Below that the shorter one waits for it in
+ * another way.
+ */
+#define SAME_LENGTH 0.4f
+#define OF_ALL 0.75f /* of the ranks pause together: it is the job; of a host's ranks: it is the host */
+/* A rank is named if chance would give it as many pauses as it has with less than this probability. */
+#define CHANCE_MANY 1e-6
+/* The same for three long pauses or more, which have to cost NI_SPELLS_LONG_COST as well, */
 #define CHANCE_LONG 1e-4
-#define CHANCE_TWO 3e-3 /* of two that are longer still */
-#define GROUPED 1.5     /* half as many again as others have is still chance: they come in groups */
-#define MANY_MIN 5u
-#define PLACE_NEAR 0.03f /* of the operations of a step */
+/* and for two that are longer still. */
+#define CHANCE_TWO 3e-3
+#define GROUPED 1.5      /* times as many as others have are chance still: pauses come in groups */
+#define MANY_MIN 5u      /* of fewer pauses of any length nothing is said */
+#define PLACE_NEAR 0.03f /* of the operations of a step: so near to each other moments have one place in it */
+/* What chance does is told by this quantile of the other ranks: a few of them may pause as well. */
+#define OTHERS_BELOW 0.75
+/* Two ranks pause for one reason if each has so many of four moments in common with the other. */
+enum { TOGETHER_OF_FOUR = 3 };
+/* A pause has its place in the step if so many of ten moments come before the same operation. */
+enum { IN_PLACE_OF_TEN = 9 };
 
 enum { LENGTHS = 4, LENGTH_OF_TWO = 2 };
 static const float lengths_us[LENGTHS] = {0, 2e4f, 8e4f, 3.2e5f};
 
-struct paused { /* one rank */
+struct rank_pauses { /* one rank */
   struct ni_spell_moment *at;
   bool *in; /* of its period */
   uint32_t n;
@@ -30,18 +43,20 @@ struct paused { /* one rank */
   bool many, few;           /* it pauses more often than others; few: it has a few long pauses */
 };
 
-struct work {
+struct pause_judge {
   const struct ni_blame *b;
-  struct paused *of; /* by rank */
+  struct rank_pauses *of; /* by rank */
   float *scratch;
 };
 
 static int by_step(const void *a, const void *b) {
   const struct ni_spell_moment *x = a, *y = b;
-  return x->step != y->step ? (x->step < y->step ? -1 : 1) : x->us < y->us ? -1 : x->us > y->us;
+  if (x->step != y->step)
+    return x->step < y->step ? -1 : 1;
+  return x->us < y->us ? -1 : x->us > y->us;
 }
 
-static int gather(struct paused *p, const struct ni_blame_rank *o) {
+static int gather_moments(struct rank_pauses *p, const struct ni_blame_rank *o) {
   p->at = malloc((o->n_incidents + 1) * sizeof *p->at);
   p->in = calloc(o->n_incidents + 1, sizeof *p->in);
   if (!p->at || !p->in)
@@ -64,7 +79,7 @@ static int gather(struct paused *p, const struct ni_blame_rank *o) {
   return 0;
 }
 
-static bool pauses_at(const struct ni_blame_rank *o, uint32_t step) {
+static bool has_pause_at(const struct ni_blame_rank *o, uint32_t step) {
   for (uint32_t i = 0; i < o->n_incidents; i++) {
     const uint32_t at = o->incident[i].step + (uint32_t)o->shift;
     if (o->incident[i].is_pause && at <= step + SAME_STEPS && at + SAME_STEPS >= step)
@@ -73,7 +88,7 @@ static bool pauses_at(const struct ni_blame_rank *o, uint32_t step) {
   return false;
 }
 
-bool ni_spells_is_wait(const struct ni_blame *b, uint32_t rank, uint32_t step) {
+bool ni_is_team_wait(const struct ni_blame *b, uint32_t rank, uint32_t step) {
   uint32_t team = 0, paused = 0;
   if (!b->waits_unseen)
     return false;
@@ -83,21 +98,21 @@ bool ni_spells_is_wait(const struct ni_blame *b, uint32_t rank, uint32_t step) {
     if (!b->rank[r].judged || b->rank[r].team != b->rank[rank].team)
       continue;
     team++;
-    paused += r == rank || pauses_at(&b->rank[r], step);
+    paused += r == rank || has_pause_at(&b->rank[r], step);
   }
   return team > 1 && paused * 2 > team;
 }
 
-static void leave_out_waits(const struct ni_blame *b, struct paused *p, uint32_t rank) {
+static void drop_waits(const struct ni_blame *b, struct rank_pauses *p, uint32_t rank) {
   uint32_t kept = 0;
   for (uint32_t k = 0; k < p->n; k++)
-    if (!ni_spells_is_wait(b, rank, p->at[k].step))
+    if (!ni_is_team_wait(b, rank, p->at[k].step))
       p->at[kept++] = p->at[k];
   p->n = kept;
 }
 
 /* Moments of x's period that y has as well. */
-static uint32_t common(const struct paused *x, const struct paused *y) {
+static uint32_t count_common_moments(const struct rank_pauses *x, const struct rank_pauses *y) {
   uint32_t n = 0;
   for (uint32_t i = 0, k = 0; i < x->n; i++) {
     if (!x->in[i])
@@ -109,13 +124,15 @@ static uint32_t common(const struct paused *x, const struct paused *y) {
   return n;
 }
 
-static bool together(const struct paused *x, const struct paused *y) {
-  return y->period.steps && y->period.us >= SAME_LENGTH * x->period.us &&
-      common(x, y) * 4 >= x->period.n * 3 && common(y, x) * 4 >= y->period.n * 3;
+static bool pause_together(const struct rank_pauses *x, const struct rank_pauses *y) {
+  if (!y->period.steps || !(y->period.us >= SAME_LENGTH * x->period.us))
+    return false;
+  return count_common_moments(x, y) * 4 >= x->period.n * TOGETHER_OF_FOUR &&
+      count_common_moments(y, x) * 4 >= y->period.n * TOGETHER_OF_FOUR;
 }
 
-static void hit_moments(const struct work *w, const struct paused *p, bool periodic, struct ni_cause *c,
-                        float *most) {
+static void mark_moments(const struct pause_judge *w, const struct rank_pauses *p, bool periodic,
+                         struct ni_cause *c, float *most) {
   const struct ni_blame *b = w->b;
   for (uint32_t i = 0; i < p->n; i++) {
     uint32_t bin = p->at[i].step / b->bin_steps;
@@ -130,7 +147,8 @@ static void hit_moments(const struct work *w, const struct paused *p, bool perio
 }
 
 /* Adds ranks to a cause, and what it can cost at most: of ranks that pause together the longest. */
-static int take(const struct work *w, struct ni_cause *c, const bool *member, bool periodic) {
+static int fill_pause_cause(const struct pause_judge *w, struct ni_cause *c, const bool *member,
+                            bool periodic) {
   const struct ni_blame *b = w->b;
   float *most = calloc(b->bins + 1, sizeof *most);
   c->at = calloc(b->bins + 1, sizeof *c->at);
@@ -138,8 +156,8 @@ static int take(const struct work *w, struct ni_cause *c, const bool *member, bo
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     if (!member[i])
       continue;
-    hit_moments(w, &w->of[i], periodic, c, most);
-    e = ni_cause_item(c, i);
+    mark_moments(w, &w->of[i], periodic, c, most);
+    e = ni_cause_add_item(c, i);
   }
   for (uint32_t k = 0; e == 0 && k < b->bins && c->level != NI_LEVEL_JOB; k++)
     c->most_us += most[k]; /* all can do other work together, and not pause */
@@ -148,7 +166,7 @@ static int take(const struct work *w, struct ni_cause *c, const bool *member, bo
   return e;
 }
 
-static bool of_host(const struct work *w, const bool *member, uint32_t first, uint32_t n) {
+static bool is_of_host(const struct pause_judge *w, const bool *member, uint32_t first, uint32_t n) {
   const uint32_t host = ni_blame_host(w->b, first);
   uint32_t there = 0, of_it = 0;
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
@@ -164,7 +182,7 @@ static bool of_host(const struct work *w, const bool *member, uint32_t first, ui
  * All but one in ten of its moments come before the same operation of the step, or the next one to it:
  * streams change places.
  */
-static bool has_a_place(const struct paused *p, const struct ni_blame_rank *o, float *scratch) {
+static bool has_fixed_place(const struct rank_pauses *p, const struct ni_blame_rank *o, float *scratch) {
   const float near = fmaxf(1, PLACE_NEAR * (float)o->ops / (float)o->n_steps);
   uint32_t n = 0, there = 0;
   for (uint32_t i = 0; i < p->n; i++)
@@ -173,16 +191,16 @@ static bool has_a_place(const struct paused *p, const struct ni_blame_rank *o, f
   const float middle = ni_blame_quantile(scratch, n, 0.5);
   for (uint32_t i = 0; i < n; i++)
     there += fabsf(scratch[i] - middle) <= near;
-  return there * 10 >= n * 9;
+  return there * 10 >= n * IN_PLACE_OF_TEN;
 }
 
 /* The rank whose period is the longest in time, and all that pause with it. */
-static int name_period(struct work *w, uint32_t first, bool *member, struct ni_causes *out) {
+static int name_period(struct pause_judge *w, uint32_t first, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   uint32_t n = 0, judged = 0, lowest = first;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     judged += b->rank[i].judged;
-    member[i] = i == first || (!w->of[i].told && together(&w->of[first], &w->of[i]));
+    member[i] = i == first || (!w->of[i].told && pause_together(&w->of[first], &w->of[i]));
     if (!member[i])
       continue;
     n++;
@@ -190,32 +208,37 @@ static int name_period(struct work *w, uint32_t first, bool *member, struct ni_c
     if (ni_blame_global(b, i) < ni_blame_global(b, lowest))
       lowest = i;
   }
-  const bool all = n > 1 && (float)n >= OF_ALL * (float)judged, host = !all && of_host(w, member, lowest, n);
-  struct ni_cause *c = ni_cause_add(out, NI_FIND_PERIODIC,
-                                    all        ? NI_LEVEL_JOB
-                                        : host ? NI_LEVEL_HOST
-                                               : NI_LEVEL_RANK,
-                                    all        ? 0
-                                        : host ? ni_blame_host(b, first)
-                                               : lowest);
+  const bool all = n > 1 && (float)n >= OF_ALL * (float)judged,
+             host = !all && is_of_host(w, member, lowest, n);
+  enum ni_finding_level level = NI_LEVEL_RANK;
+  uint32_t of = lowest;
+  if (all) {
+    level = NI_LEVEL_JOB;
+    of = 0;
+  } else if (host) {
+    level = NI_LEVEL_HOST;
+    of = ni_blame_host(b, first);
+  }
+  struct ni_cause *c = ni_cause_add(out, NI_FIND_PERIODIC, level, of);
   if (!c)
     return 0;
   c->period = w->of[first].period.steps;
   c->bins_hit = w->of[first].period.n;
   c->excess_us = w->of[first].period.us;
-  c->alike = judged;
-  c->in_place = has_a_place(&w->of[first], &b->rank[first], w->scratch);
-  return take(w, c, member, true);
+  c->n_peers = judged;
+  c->in_place = has_fixed_place(&w->of[first], &b->rank[first], w->scratch);
+  return fill_pause_cause(w, c, member, true);
 }
 
-static int name_periods(struct work *w, bool *member, struct ni_causes *out) {
+static int name_periods(struct pause_judge *w, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   for (int e = 0; e == 0;) {
     uint32_t longest = NI_BLAME_NONE;
     for (uint32_t i = 0; i < b->n_ranks; i++) {
-      const struct paused *p = &w->of[i];
-      if (p->period.steps && !p->told &&
-          (longest == NI_BLAME_NONE || p->period.us > w->of[longest].period.us))
+      const struct rank_pauses *p = &w->of[i];
+      if (!p->period.steps || p->told)
+        continue;
+      if (longest == NI_BLAME_NONE || p->period.us > w->of[longest].period.us)
         longest = i;
     }
     if (longest == NI_BLAME_NONE)
@@ -230,7 +253,7 @@ static int name_periods(struct work *w, bool *member, struct ni_causes *out) {
 }
 
 /* Chance of n or more where `mean` are usual. */
-static double chance(uint32_t n, double mean) {
+static double compute_chance(uint32_t n, double mean) {
   double p = exp(-mean), below = 0;
   for (uint32_t i = 0; i < n && i < 10000; i++) {
     below += p;
@@ -240,7 +263,7 @@ static double chance(uint32_t n, double mean) {
 }
 
 /* all: not only those moments that were kept; of most that is not known where some are waits. */
-static void count_longer(const struct ni_blame_rank *o, struct paused *p, bool all) {
+static void count_longer(const struct ni_blame_rank *o, struct rank_pauses *p, bool all) {
   uint32_t periodic = 0;
   for (uint32_t i = 0; i < p->n; i++)
     for (uint32_t k = 0; k < LENGTHS; k++) {
@@ -253,8 +276,8 @@ static void count_longer(const struct ni_blame_rank *o, struct paused *p, bool a
                                                    : 0; /* not all are kept, but the longest */
 }
 
-/* Ranks that a rank is beside: of other hosts, as one host can pause as a whole. */
-static bool is_beside(const struct work *w, uint32_t rank, uint32_t other) {
+/* Ranks that a rank is compared with: those of other hosts, as one host can pause as a whole. */
+static bool is_compared_with(const struct pause_judge *w, uint32_t rank, uint32_t other) {
   if (rank == other || !w->b->rank[other].judged)
     return false;
   return w->b->s->n_hosts < 2 || ni_blame_host(w->b, rank) != ni_blame_host(w->b, other);
@@ -264,36 +287,39 @@ static bool is_beside(const struct work *w, uint32_t rank, uint32_t other) {
  * What comes in most steps is what is usual there, and no pause: steps were found that are none, or what a
  * place waits for was not. By bins: one step in which all takes longer holds many gaps that do.
  */
-static bool in_most_steps(const struct ni_blame_rank *o) {
+static bool pauses_in_most_steps(const struct ni_blame_rank *o) {
   uint32_t with = 0;
   for (uint32_t k = 0; k < o->n_bins; k++)
     with += o->cell[k].burst > 0;
   return with * 2 > o->n_bins;
 }
 
-static void judge_length(struct work *w, uint32_t rank, uint32_t k) {
-  struct paused *p = &w->of[rank];
+static void judge_length(struct pause_judge *w, uint32_t rank, uint32_t k) {
+  struct rank_pauses *p = &w->of[rank];
   const uint32_t n = p->longer[k];
   size_t others = 0;
   double sum = 0;
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
-    if (!is_beside(w, rank, i))
+    if (!is_compared_with(w, rank, i))
       continue;
     w->scratch[others++] = (float)w->of[i].longer[k];
     sum += w->of[i].longer[k];
   }
-  if (!others || n < (k ? 2 : MANY_MIN) || in_most_steps(&w->b->rank[rank]))
+  if (!others || n < (k ? 2 : MANY_MIN) || pauses_in_most_steps(&w->b->rank[rank]))
     return;
-  const float usual = ni_blame_quantile(w->scratch, others, 0.75);
-  const double mean = GROUPED * fmax(usual, k ? (sum + 1) / (double)(others + 1) : 1),
-               p_value = chance(n, mean);
+  const float baseline = ni_blame_quantile(w->scratch, others, OTHERS_BELOW);
+  const double mean = GROUPED * fmax(baseline, k ? (sum + 1) / (double)(others + 1) : 1),
+               p_value = compute_chance(n, mean);
   if (p_value < CHANCE_MANY)
     p->many = true;
-  else if (k && (p_value < CHANCE_LONG || (n == 2 && k >= LENGTH_OF_TWO && p_value < CHANCE_TWO && sum < 1)))
-    p->few = true;
+  else if (k) {
+    /* two of them are named where nobody else has one as long */
+    const bool is_two = n == 2 && k >= LENGTH_OF_TWO && sum < 1;
+    p->few |= p_value < CHANCE_LONG || (is_two && p_value < CHANCE_TWO);
+  }
 }
 
-static int name_pauses(struct work *w, bool *member, enum ni_finding_level level, uint32_t of,
+static int name_pauses(struct pause_judge *w, bool *member, enum ni_finding_level level, uint32_t of,
                        struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   struct ni_cause *c = ni_cause_add(out, NI_FIND_PAUSES, level, of);
@@ -317,19 +343,19 @@ static int name_pauses(struct work *w, bool *member, enum ni_finding_level level
   }
   c->bins_hit = n;
   c->excess_us = n ? (float)(burst / n) : 0; /* of a pause */
-  c->alike = b->n_ranks;
-  return take(w, c, member, false);
+  c->n_peers = b->n_ranks;
+  return fill_pause_cause(w, c, member, false);
 }
 
-static bool stands_out(const struct paused *p) { return p->many || p->few; }
+static bool pauses_too_much(const struct rank_pauses *p) { return p->many || p->few; }
 
-static int name_hosts(struct work *w, bool *member, struct ni_causes *out) {
+static int name_pausing_hosts(struct pause_judge *w, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   int e = 0;
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
     uint32_t there = 0, n = 0, most = 0, sum = 0;
     for (uint32_t i = 0; i < b->n_ranks; i++) {
-      member[i] = b->rank[i].judged && ni_blame_host(b, i) == h && stands_out(&w->of[i]);
+      member[i] = b->rank[i].judged && ni_blame_host(b, i) == h && pauses_too_much(&w->of[i]);
       there += b->rank[i].judged && ni_blame_host(b, i) == h;
       n += member[i];
       sum += member[i] ? w->of[i].longer[0] : 0;
@@ -343,11 +369,11 @@ static int name_hosts(struct work *w, bool *member, struct ni_causes *out) {
   return e;
 }
 
-static int name_ranks(struct work *w, bool *member, struct ni_causes *out) {
+static int name_pausing_ranks(struct pause_judge *w, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
-    if (!stands_out(&w->of[i]))
+    if (!pauses_too_much(&w->of[i]))
       continue;
     if (out->n >= NI_CAUSES_MAX / 2) {
       out->left_out++;
@@ -360,19 +386,19 @@ static int name_ranks(struct work *w, bool *member, struct ni_causes *out) {
   return e;
 }
 
-int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
-  struct work w = {.b = b,
-                   .of = calloc(b->n_ranks + 1, sizeof *w.of),
-                   .scratch = malloc((b->n_ranks + NI_BLAME_INCIDENTS + 1) * sizeof *w.scratch)};
+int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
+  struct pause_judge w = {.b = b,
+                          .of = calloc(b->n_ranks + 1, sizeof *w.of),
+                          .scratch = malloc((b->n_ranks + NI_BLAME_INCIDENTS + 1) * sizeof *w.scratch)};
   bool *member = calloc(b->n_ranks + 1, sizeof *member);
   int e = w.of && w.scratch && member ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     if (b->rank[i].judged)
-      e = gather(&w.of[i], &b->rank[i]);
+      e = gather_moments(&w.of[i], &b->rank[i]);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    leave_out_waits(b, &w.of[i], i);
+    drop_waits(b, &w.of[i], i);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    w.of[i].period = ni_period_of(w.of[i].at, w.of[i].n, w.of[i].in);
+    w.of[i].period = ni_find_period(w.of[i].at, w.of[i].n, w.of[i].in);
   if (e == 0)
     e = name_periods(&w, member, out);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
@@ -382,9 +408,9 @@ int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
     for (uint32_t k = 0; b->rank[i].judged && k < LENGTHS; k++)
       judge_length(&w, i, k);
   if (e == 0)
-    e = name_hosts(&w, member, out);
+    e = name_pausing_hosts(&w, member, out);
   if (e == 0)
-    e = name_ranks(&w, member, out);
+    e = name_pausing_ranks(&w, member, out);
   for (uint32_t i = 0; w.of && i < b->n_ranks; i++) {
     free(w.of[i].at);
     free(w.of[i].in);
@@ -395,7 +421,8 @@ int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out) {
   return e;
 }
 
-bool ni_spells_note(const struct ni_cause *c) {
-  return c->kind == NI_FIND_PERIODIC &&
-      (c->level == NI_LEVEL_JOB || c->in_place || c->excess_us >= NI_SPELLS_NOTE_US);
+bool ni_spells_is_note(const struct ni_cause *c) {
+  if (c->kind != NI_FIND_PERIODIC)
+    return false;
+  return c->level == NI_LEVEL_JOB || c->in_place || c->excess_us >= NI_SPELLS_NOTE_US;
 }

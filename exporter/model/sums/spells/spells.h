@@ -5,15 +5,15 @@
  * of the step. Pauses of one step are one *moment*. Moments of a rank that are about as long and as far apart
  * in steps are *periodic*: garbage collection, a checkpoint, an evaluation. Ranks with the same period that
  * pause in the same steps do so for one reason and are one cause: nearly all ranks are the job, most ranks of
- * a host are the host, else they are named one by one. What is left is judged by number and by length beside
- * the ranks of other hosts (of one's own where there is one host).
+ * a host are the host, else they are named one by one. What is left is compared with the
+ * pauses of other hosts' ranks, by number and by length (with one's own host where there is one).
  *
  * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as
- * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness (own.c);
- * what comes once is an episode of it.
+ * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness
+ * (late_ranks.c); what comes once is an episode of it.
  *
- * What they cost is read off the steps themselves (ni_costs_by_clock() of causes.h): blocks that the replay
- * saw may hold none of a few pauses.
+ * What they cost is read off the steps themselves (ni_count_clock_costs() of causes.h): blocks that the
+ * replay saw may hold none of a few pauses.
  *
  * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
  * checkpoint takes seconds), where all ranks do it, or where it comes in the same place of the step each
@@ -44,7 +44,7 @@ struct ni_period {
 };
 
 /* at: moments of a rank by step. in: set for those that belong to the period. */
-struct ni_period ni_period_of(const struct ni_spell_moment *at, uint32_t n, bool *in);
+struct ni_period ni_find_period(const struct ni_spell_moment *at, uint32_t n, bool *in);
 
 struct ni_bursts {
   uint32_t n, bins; /* bursts; bins in them. n 0: there are none */
@@ -57,21 +57,21 @@ struct ni_bursts {
  */
 enum ni_burst_shape { NI_BURSTS_IN_A_ROW, NI_BURSTS_OF_ONE, NI_BURST_SHAPES };
 /*
- * x: own time of each bin beyond that of the like, as a part of what is usual; NAN: nothing. hit: `bins` of
+ * x: own time of each bin beyond that of the peers, as a part of what is usual; NAN: nothing. hit: `bins` of
  * them, set for bins of bursts.
  */
-struct ni_bursts ni_bursts_of(const float *x, uint32_t bins, float noise, enum ni_burst_shape shape,
-                              bool *hit);
+struct ni_bursts ni_find_bursts(const float *x, uint32_t bins, float noise, enum ni_burst_shape shape,
+                                bool *hit);
 
 /* Pauses of all ranks; periodic work first. */
-int ni_spells_pauses(const struct ni_blame *b, struct ni_causes *out);
+int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out);
 /*
  * Is what a rank does in a step, as long as a pause, a wait that is not in the logs? Where waits may be missing
  * there it is what most ranks of its team do together between their operations: had one of them begun it, the
  * others would have waited within their operations. step: as all ranks number it.
  */
-bool ni_spells_is_wait(const struct ni_blame *b, uint32_t rank, uint32_t step);
+bool ni_is_team_wait(const struct ni_blame *b, uint32_t rank, uint32_t step);
 /* Is it told as a note? */
-bool ni_spells_note(const struct ni_cause *c);
+bool ni_spells_is_note(const struct ni_cause *c);
 
 #endif

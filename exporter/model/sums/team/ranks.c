@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/model/sums/blame/alike.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "team.h"
 
 /* n items of an array, as they lie in memory. */
@@ -114,7 +114,7 @@ static void wire_steps(struct ni_wire *w, void *arg) {
     ni_wire_u64(w, &ops);
     NI_WIRE(w, &s->b->rank[i].usual_steps);
     if (w->load && ops)
-      ni_blame_look_again(&s->b->rank[i], ops);
+      ni_blame_reset_rank(&s->b->rank[i], ops);
   }
 }
 

@@ -10,11 +10,11 @@
  * Threads: the main one; after ni_figures_all(), whose map by durations is replaced. Where the job is not
  * judged by own time, or there is no map, nothing happens. 0 or -ENOMEM.
  */
-#ifndef NI_OWN_MAP_H
-#define NI_OWN_MAP_H
+#ifndef NI_LATENESS_MAP_H
+#define NI_LATENESS_MAP_H
 
 #include "exporter/model/sums/ranks/blame.h"
 
-int ni_own_map(const struct ni_blame *b, struct ni_summary *s);
+int ni_fill_lateness_map(const struct ni_blame *b, struct ni_summary *s);
 
 #endif

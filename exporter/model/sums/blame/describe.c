@@ -1,4 +1,4 @@
-#include "say.h"
+#include "describe.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -49,17 +49,19 @@ static void put_ranks(struct ni_put_text *w, const struct ni_finding *f, const s
 }
 
 /* Own time of a step: what it is and what it would be. */
-static void put_own(struct ni_put_text *w, const struct ni_cause *c, bool one) {
-  double usual = c->share > 0 ? c->excess_us / c->share : 0;
+static void put_own_time(struct ni_put_text *w, const struct ni_cause *c, bool one) {
+  double baseline = c->share > 0 ? c->excess_us / c->share : 0;
   char mine[32], theirs[32];
   ni_put(w, " take%s %.1f %% longer between operations than %s with the same work: %s a step instead of %s",
-         one ? "s" : "", 100 * c->share, c->alike > 2 ? "ranks" : "the other rank",
-         ni_duration_text(usual + c->excess_us, mine), ni_duration_text(usual, theirs));
+         one ? "s" : "", 100 * c->share, c->n_peers > 2 ? "ranks" : "the other rank",
+         ni_duration_text(baseline + c->excess_us, mine), ni_duration_text(baseline, theirs));
 }
 
 /* Megatron calls all groups of a kind the same. */
-static bool same_name(const struct ni_comm_row *x, const struct ni_comm_row *y) {
-  return x->name && *x->name && y->name && strcmp(x->name, y->name) == 0;
+static bool is_same_name(const struct ni_comm_row *x, const struct ni_comm_row *y) {
+  if (!x->name || !*x->name || !y->name)
+    return false;
+  return strcmp(x->name, y->name) == 0;
 }
 
 static void put_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
@@ -67,7 +69,7 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
   char name[81];
   for (uint32_t i = 0; i < c->n_items; i++) {
     const struct ni_blame_link *l = &b->link[c->item[i]];
-    if (last != NI_BLAME_NONE && (l->comm == last || same_name(&b->s->comm[l->comm], &b->s->comm[last])))
+    if (last != NI_BLAME_NONE && (l->comm == last || is_same_name(&b->s->comm[l->comm], &b->s->comm[last])))
       continue;
     last = l->comm;
     if (shown == 4) {
@@ -75,8 +77,12 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
       continue;
     }
     const struct ni_comm_row *k = &b->s->comm[l->comm];
-    ni_put(w, "%s%s%s", shown++ ? ", " : " (", k->name && *k->name ? "" : ni_role_words[k->role],
-           k->name && *k->name ? ni_safe_text(k->name, name, sizeof name) : k->id);
+    const bool has_name = k->name && *k->name;
+    ni_put(w, "%s", shown++ ? ", " : " (");
+    if (has_name)
+      ni_put(w, "%s", ni_safe_text(k->name, name, sizeof name));
+    else
+      ni_put(w, "%s%s", ni_role_words[k->role], k->id);
   }
   if (more)
     ni_put(w, " and %u more", more);
@@ -85,14 +91,14 @@ static void put_links(struct ni_put_text *w, const struct ni_blame *b, const str
 }
 
 /* What is only thought to be as slow: it has no like. */
-static void put_alone(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
-  for (uint32_t i = 0; i < c->n_alone; i++) {
-    const uint32_t comm = b->link[c->alone[i]].comm;
+static void put_unmatched_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
+  for (uint32_t i = 0; i < c->n_unmatched; i++) {
+    const uint32_t comm = b->link[c->unmatched[i]].comm;
     ni_put(w, "%s%scommunicator ", i ? " and " : "; ", ni_role_words[b->s->comm[comm].role]);
     put_comm(w, b, comm);
   }
-  if (c->n_alone)
-    ni_put(w, ", which nothing is like, %s taken to lose as much", c->n_alone > 1 ? "are" : "is");
+  if (c->n_unmatched)
+    ni_put(w, ", which nothing is like, %s taken to lose as much", c->n_unmatched > 1 ? "are" : "is");
 }
 
 static void put_pauses(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
@@ -111,7 +117,7 @@ static void put_pauses(struct ni_put_text *w, const struct ni_blame *b, const st
  * Of a pause. All ranks may do other work together and idle for a part of it only: then it is what that
  * costs.
  */
-static double each_us(const struct ni_cause *c) {
+static double get_pause_us(const struct ni_cause *c) {
   if (c->kind != NI_FIND_PAUSES && c->kind != NI_FIND_PERIODIC)
     return 0;
   return c->level == NI_LEVEL_JOB ? c->cost_us / c->bins_hit : c->excess_us;
@@ -123,7 +129,7 @@ static void put_periodic(struct ni_put_text *w, const struct ni_blame *b, const 
   const bool all = c->level == NI_LEVEL_JOB, one = f->n_processes == 1;
   char host[81], time[32];
   if (all)
-    ni_put(w, f->n_processes == c->alike ? "all ranks" : "nearly all ranks");
+    ni_put(w, f->n_processes == c->n_peers ? "all ranks" : "nearly all ranks");
   else if (c->level == NI_LEVEL_HOST)
     ni_put(w, "host %s: its ranks", host_text(b, c->of, host));
   else if (one)
@@ -131,7 +137,7 @@ static void put_periodic(struct ni_put_text *w, const struct ni_blame *b, const 
   else
     put_ranks(w, f, b->s);
   ni_put(w, " %s something else each %u steps, %u times, for %s on the mean, ", one ? "does" : "do",
-         c->period, c->bins_hit, ni_duration_text(each_us(c), time));
+         c->period, c->bins_hit, ni_duration_text(get_pause_us(c), time));
   if (c->in_place && !all)
     ni_put(w, "each time in the same place of the step, ");
   ni_put(w, all ? "as an evaluation is" : f->note ? "as a checkpoint is" : "as garbage collection is");
@@ -165,12 +171,12 @@ static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const st
   }
   ni_put(w, " ha%s %.0f %% more bytes to exchange than %s like and", one ? "s" : "ve", 100 * c->more_bytes,
          one ? "its" : "their");
-  put_own(w, c, one);
+  put_own_time(w, c, one);
   ni_put(w, "; uneven work, %s", one ? "not a slow rank" : "no rank of it is slow");
 }
 
 /* "transfers take 2.31 times as long", "transfers were slow 3 times, then 4.8 times as long" */
-static void put_slow(struct ni_put_text *w, const struct ni_cause *c) {
+static void put_slowdown(struct ni_put_text *w, const struct ni_cause *c) {
   if (c->kind == NI_FIND_FLAPPING)
     ni_put(w, " were slow %u times, then %.3g times as long", c->bins_hit, 1 + c->share);
   else
@@ -178,12 +184,12 @@ static void put_slow(struct ni_put_text *w, const struct ni_cause *c) {
 }
 
 /* Which transfers are slow, and how much: all the time, or now and then. */
-static void put_link(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
+static void put_slow_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
   char host[81], other[81];
   switch (c->link) {
     case NI_FIND_SLOW_NVLINK:
       ni_put(w, "host %s: transfers between its GPUs", host_text(b, c->of, host));
-      put_slow(w, c);
+      put_slowdown(w, c);
       ni_put(w, " as like ones on other hosts");
       put_links(w, b, c);
       break;
@@ -199,14 +205,14 @@ static void put_link(struct ni_put_text *w, const struct ni_blame *b, const stru
         }
         ni_put(w, ": transfers across it");
       }
-      put_slow(w, c);
+      put_slowdown(w, c);
       ni_put(w, " as like ones elsewhere");
       put_links(w, b, c);
       if (c->level == NI_LEVEL_HOST && c->other != NI_BLAME_NONE)
         ni_put(w, "; all of them go to %s, so it can be the way there", host_text(b, c->other, other));
       if (c->level == NI_LEVEL_RANK && c->other != NI_BLAME_NONE)
         ni_put(w, "; all of them go to rank %d, so it can be the way there", ni_blame_global(b, c->other));
-      put_alone(w, b, c);
+      put_unmatched_links(w, b, c);
       break;
     case NI_FIND_SLOW_PAIR:
       if (c->level == NI_LEVEL_HOST)
@@ -218,7 +224,7 @@ static void put_link(struct ni_put_text *w, const struct ni_blame *b, const stru
         put_rank(w, b, c->other);
       }
       ni_put(w, " transfers");
-      put_slow(w, c);
+      put_slowdown(w, c);
       ni_put(w, " as like ones elsewhere");
       put_links(w, b, c);
       break;
@@ -226,9 +232,9 @@ static void put_link(struct ni_put_text *w, const struct ni_blame *b, const stru
       ni_put(w, "%scommunicator ", ni_role_words[b->s->comm[b->link[c->of].comm].role]);
       put_comm(w, b, b->link[c->of].comm);
       ni_put(w, ": its transfers");
-      put_slow(w, c);
-      ni_put(w, " as those of the %u like it; which of its ranks is slow cannot be told", c->alike - 1);
-      put_alone(w, b, c);
+      put_slowdown(w, c);
+      ni_put(w, " as those of the %u like it; which of its ranks is slow cannot be told", c->n_peers - 1);
+      put_unmatched_links(w, b, c);
       break;
   }
 }
@@ -254,7 +260,7 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
                one ? "es its" : " their", one ? "its" : "the", one ? "" : "s",
                ni_duration_text(c->excess_us, time));
       else
-        put_own(w, c, one);
+        put_own_time(w, c, one);
       break;
     case NI_FIND_PAUSES:
       put_pauses(w, b, c);
@@ -280,7 +286,7 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
     case NI_FIND_SLOW_PAIR:
     case NI_FIND_SLOW_COMM:
     case NI_FIND_FLAPPING:
-      put_link(w, b, c);
+      put_slow_links(w, b, c);
       break;
     case NI_FIND_CONGESTION:
       ni_put(w,
@@ -292,7 +298,7 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
   }
 }
 
-static void put_when(struct ni_put_text *w, const struct ni_finding *f, const struct ni_summary *s) {
+static void put_interval(struct ni_put_text *w, const struct ni_finding *f, const struct ni_summary *s) {
   char from[32], to[32];
   if (f->from_step > 0)
     ni_duration_text((double)(f->from_us - s->first_us), from);
@@ -331,11 +337,30 @@ static void put_cost(struct ni_put_text *w, const struct ni_finding *f, double r
 static int by_rank(const void *a, const void *b, void *of) {
   const struct ni_summary *s = of;
   const struct ni_process *x = &s->process[*(const uint32_t *)a], *y = &s->process[*(const uint32_t *)b];
-  return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : x < y ? -1 : x > y;
+  if (x->rank != y->rank)
+    return x->rank < y->rank ? -1 : 1;
+  return x < y ? -1 : x > y;
 }
 
-/* Whose it is, in processes: of links all that take part. */
-static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {
+/* The cause names this rank, which takes part in one of its links. */
+static bool is_named_by(const struct ni_blame *b, const struct ni_cause *c, uint32_t rank) {
+  const bool is_pair = c->link == NI_FIND_SLOW_PAIR;
+  const uint32_t host = ni_blame_host(b, rank);
+  switch (c->level) {
+    case NI_LEVEL_COMM:
+    case NI_LEVEL_FABRIC:
+      return true;
+    case NI_LEVEL_HOST:
+      return host == c->of || (is_pair && host == c->other);
+    case NI_LEVEL_RANK:
+      return rank == c->of || (is_pair && rank == c->other);
+    default:
+      return false;
+  }
+}
+
+/* The processes that a cause names: of slow links, those of their ranks that it names. */
+static int fill_processes(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {
   bool *in = calloc(b->n_ranks + 1, sizeof *in);
   if (!in || !(f->process = malloc((b->n_ranks + 1) * sizeof *f->process))) {
     free(in);
@@ -345,13 +370,8 @@ static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
     if (!c->links)
       in[c->item[i]] = true;
     for (uint32_t k = 0; c->links && k < b->link[c->item[i]].n_ranks; k++) {
-      uint32_t rank = b->link[c->item[i]].rank[k], host = ni_blame_host(b, rank);
-      bool of_host = host == c->of || (c->link == NI_FIND_SLOW_PAIR && host == c->other);
-      bool mine = c->level == NI_LEVEL_COMM || c->level == NI_LEVEL_FABRIC ||
-          (c->level == NI_LEVEL_HOST && of_host) ||
-          (c->level == NI_LEVEL_RANK &&
-           (rank == c->of || (c->link == NI_FIND_SLOW_PAIR && rank == c->other)));
-      in[rank] |= mine;
+      const uint32_t rank = b->link[c->item[i]].rank[k];
+      in[rank] |= is_named_by(b, c, rank);
     }
   }
   for (uint32_t i = 0; i < b->n_ranks; i++)
@@ -362,7 +382,7 @@ static int whose(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
   return 0;
 }
 
-static void when(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {
+static void fill_interval(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {
   f->from_step = c->from > 0 ? (int64_t)c->from * b->bin_steps : -1;
   f->to_step = c->to < b->bins ? (int64_t)c->to * b->bin_steps - 1 : -1;
   if (f->from_step >= 0)
@@ -373,20 +393,20 @@ static void when(const struct ni_blame *b, const struct ni_cause *c, struct ni_f
 
 /* Notes come behind what accuses somebody. */
 static bool is_note(const struct ni_cause *c) {
-  return c->kind == NI_FIND_UNEVEN || c->can_be_work || ni_spells_note(c);
+  return c->kind == NI_FIND_UNEVEN || c->can_be_work || ni_spells_is_note(c);
 }
 
 /* The times at which a flapping link is slow. */
-static int moments(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {
+static int fill_moments(const struct ni_blame *b, const struct ni_cause *c, struct ni_finding *f) {
   const struct ni_summary *s = b->s;
   if (c->kind != NI_FIND_FLAPPING)
     return 0;
   if (!(f->moment = calloc(NI_FIND_MOMENTS, sizeof *f->moment)))
     return -ENOMEM;
   for (uint32_t k = c->from, to; k < c->to && f->n_moments < NI_FIND_MOMENTS; k = to) {
-    for (to = k + 1; ni_cause_at(c, k) && ni_cause_at(c, to);)
+    for (to = k + 1; ni_cause_is_active(c, k) && ni_cause_is_active(c, to);)
       to++;
-    if (!ni_cause_at(c, k))
+    if (!ni_cause_is_active(c, k))
       continue;
     struct ni_moment *m = &f->moment[f->n_moments++];
     const uint32_t end = to < b->bins ? to : b->bins - 1;
@@ -398,30 +418,31 @@ static int moments(const struct ni_blame *b, const struct ni_cause *c, struct ni
   return 0;
 }
 
-static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_us, struct ni_finding *f) {
+static int fill_finding(const struct ni_blame *b, const struct ni_cause *c, double run_us,
+                        struct ni_finding *f) {
   *f = (struct ni_finding){.kind = c->kind,
                            .level = c->level,
                            .link = c->link,
                            .of = c->of,
                            .other = c->other,
-                           .compared = c->alike,
+                           .compared = c->n_peers,
                            .value = 1 + c->share,
                            .lost_us = c->cost_us,
                            .low_us = c->low_us,
                            .high_us = c->high_us,
                            .times = c->bins_hit,
                            .period_steps = c->period,
-                           .each_us = each_us(c),
+                           .each_us = get_pause_us(c),
                            .of_run = c->of_run,
                            .note = is_note(c),
                            .run = b->run,
                            .run_us = run_us};
-  int e = whose(b, c, f);
+  int e = fill_processes(b, c, f);
   if (e == 0)
-    e = moments(b, c, f);
+    e = fill_moments(b, c, f);
   if (e < 0)
     return e;
-  when(b, c, f);
+  fill_interval(b, c, f);
   if (c->level == NI_LEVEL_RANK) {
     f->of = b->rank[c->of].process;
     if (c->other != NI_BLAME_NONE)
@@ -437,7 +458,7 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
   if (f->n_moments)
     put_moments(&w, f, b->s);
   else
-    put_when(&w, f, b->s);
+    put_interval(&w, f, b->s);
   put_cost(&w, f, run_us);
   w = (struct ni_put_text){f->next, sizeof f->next};
   if (f->n_processes && c->level != NI_LEVEL_FABRIC && c->level != NI_LEVEL_JOB) {
@@ -451,7 +472,7 @@ static int fill(const struct ni_blame *b, const struct ni_cause *c, double run_u
 /*
  * Messages between two ranks one of which is named itself: what it does late or slowly shows there as well.
  */
-static bool covered(const struct ni_causes *causes, const struct ni_cause *pair) {
+static bool is_covered(const struct ni_causes *causes, const struct ni_cause *pair) {
   for (uint32_t i = 0; i < causes->n; i++) {
     const struct ni_cause *c = &causes->item[i];
     if (c == pair || c->level != NI_LEVEL_RANK || c->other != NI_BLAME_NONE)
@@ -463,9 +484,9 @@ static bool covered(const struct ni_causes *causes, const struct ni_cause *pair)
 }
 
 /* Nobody waits for the others, or chance can do as much. */
-static bool worth_saying(const struct ni_blame *b, const struct ni_cause *c, const struct ni_replay *replay,
-                         double largest_us) {
-  double cost = (ni_cause_at_times(b, c) ? c->low_us : c->cost_us) / replay->run_us;
+static bool is_worth_saying(const struct ni_blame *b, const struct ni_cause *c,
+                            const struct ni_replay *replay, double largest_us) {
+  double cost = (ni_cause_comes_and_goes(b, c) ? c->low_us : c->cost_us) / replay->run_us;
   if (c->kind == NI_FIND_PERIODIC)
     return cost >= NI_SPELLS_COST;
   if (c->few)
@@ -474,7 +495,7 @@ static bool worth_saying(const struct ni_blame *b, const struct ni_cause *c, con
     return false;
   if (c->rest && cost < NI_CAUSE_REST_COST)
     return false;
-  if (!c->links && cost < NI_CAUSE_BESIDE_COST && c->cost_us < NI_CAUSE_BESIDE * largest_us)
+  if (!c->links && cost < NI_CAUSE_OF_LARGEST_COST && c->cost_us < NI_CAUSE_OF_LARGEST * largest_us)
     return false;
   if (c->links && c->link == NI_FIND_SLOW_COMM)
     return cost >= NI_CAUSE_LINK_SMALL_COST;
@@ -499,7 +520,7 @@ static int by_cost(const void *a, const void *b) {
  * Behind all findings: where all links of congestion, one of these, touch one host, its NICs would look like
  * the network.
  */
-static void say_undecided(const struct ni_blame *b, const struct ni_cause *c, size_t number,
+static void add_undecided(const struct ni_blame *b, const struct ni_cause *c, size_t number,
                           struct ni_summary *s) {
   char name[81];
   for (uint32_t h = 0, i, k; h < s->n_hosts && s->n_findings < NI_SUM_FINDINGS; h++) {
@@ -530,8 +551,8 @@ static void say_undecided(const struct ni_blame *b, const struct ni_cause *c, si
   }
 }
 
-int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, const struct ni_replay *replay,
-                  struct ni_summary *s) {
+int ni_describe_causes(const struct ni_blame *b, const struct ni_causes *causes,
+                       const struct ni_replay *replay, struct ni_summary *s) {
   struct ni_cause sorted[NI_CAUSES_MAX];
   const struct ni_cause *crowded = NULL;
   double largest_us = 0;
@@ -547,9 +568,9 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
   s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
   for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
     if (sorted[i].link == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK &&
-        covered(causes, &sorted[i]))
+        is_covered(causes, &sorted[i]))
       continue;
-    if (!worth_saying(b, &sorted[i], replay, largest_us))
+    if (!is_worth_saying(b, &sorted[i], replay, largest_us))
       continue;
     if (sorted[i].kind == NI_FIND_CONGESTION) {
       crowded = &sorted[i];
@@ -558,10 +579,10 @@ int ni_say_causes(const struct ni_blame *b, const struct ni_causes *causes, cons
     if (s->n_findings == NI_SUM_FINDINGS)
       s->findings_left_out++;
     else
-      e = fill(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);
+      e = fill_finding(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);
   }
   if (e == 0 && crowded && !b->run)
-    say_undecided(b, crowded, number, s);
+    add_undecided(b, crowded, number, s);
   if (b->r->marks.n)
     snprintf(s->step_mark, sizeof s->step_mark, "marks in the logs, the first one \"%s\"",
              ni_safe_text(ni_name_text(&b->r->names, b->r->marks.text), text, sizeof text));

@@ -1,9 +1,10 @@
-#include "alike.h"
+#include "peer_groups.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "causes.h"
 #include "exporter/base/array.h"
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
@@ -21,7 +22,7 @@ void ni_blame_free_rank(struct ni_blame_rank *o) {
   free(o->place);
 }
 
-void ni_blame_look_again(struct ni_blame_rank *o, uint64_t ops) {
+void ni_blame_reset_rank(struct ni_blame_rank *o, uint64_t ops) {
   const struct ni_blame_rank anew = {.process = o->process,
                                      .run = o->run,
                                      .usual_steps = o->usual_steps,
@@ -57,32 +58,33 @@ const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t 
   return at < 0 || at >= o->n_bins || !o->cell[at].start_ns ? NULL : &o->cell[at];
 }
 
-static uint32_t root_of(uint32_t *up, uint32_t i) {
+static uint32_t find_root(uint32_t *up, uint32_t i) {
   while (up[i] != i)
     i = up[i] = up[up[i]];
   return i;
 }
 
-struct seat { /* a judged rank in a communicator */
+struct comm_seat { /* a judged rank in a communicator */
   uint32_t comm, rank;
   bool messages;
 };
-static NI_ORDER_BY(by_comm, struct seat, comm, rank)
+static NI_ORDER_BY(by_comm, struct comm_seat, comm, rank);
 
-    struct like {
+struct peer {
   uint64_t work;
   uint32_t root, rank;
   float colls, bytes; /* collectives of a step, and what they carry */
 };
-static NI_ORDER_BY(by_colls, struct like, work, root, colls, rank) static NI_ORDER_BY(by_bytes, struct like,
-                                                                                      bytes, rank)
+static NI_ORDER_BY(by_colls, struct peer, work, root, colls, rank);
+static NI_ORDER_BY(by_bytes, struct peer, bytes, rank);
+
 /* ranks whose collectives of a step are within this factor of the next rank's have as much to do, */
 #define AS_MANY 1.03f
 /* and whose bytes are: a replica with more of the batch is like the others */
 #define AS_LARGE 1.25f
 
-    /* Collectives of a step, in bytes. */
-    static float bytes_of_step(const struct ni_blame_rank *o) {
+/* Collectives of a step, in bytes. */
+static float get_step_bytes(const struct ni_blame_rank *o) {
   double bytes = 0;
   for (uint32_t k = 0; k < o->n_slots; k++)
     if (o->slot[k].kind == NI_BLAME_COLL)
@@ -91,35 +93,41 @@ static NI_ORDER_BY(by_colls, struct like, work, root, colls, rank) static NI_ORD
 }
 
 /*
- * Numbers the classes of ranks with the same functions in the same stage: a new one where collectives or
- * bytes leap.
+ * Numbers the classes of ranks with the same functions in the same stage. In order of collectives, then of
+ * bytes, a new class begins where either leaps.
  */
-static void split_class(struct ni_blame *b, struct like *like, size_t n) {
+static void number_classes(struct ni_blame *b, struct peer *peer, size_t n) {
   for (size_t from = 0, to; from < n; from = to) {
-    for (to = from + 1; to < n && like[to].colls <= AS_MANY * like[to - 1].colls; to++) {}
-    qsort(like + from, to - from, sizeof *like, by_bytes);
+    for (to = from + 1; to < n && peer[to].colls <= AS_MANY * peer[to - 1].colls; to++) {}
+    qsort(peer + from, to - from, sizeof *peer, by_bytes);
     for (size_t i = from; i < to; i++) {
-      if (i > from && like[i].bytes > AS_LARGE * like[i - 1].bytes)
+      if (i > from && peer[i].bytes > AS_LARGE * peer[i - 1].bytes)
         b->n_classes++;
-      b->rank[like[i].rank].cls = b->n_classes;
+      b->rank[peer[i].rank].cls = b->n_classes;
     }
     b->n_classes++;
   }
 }
 
-/* Messages to the next stage and back, not to all (experts). */
-static bool in_pipeline(const struct ni_blame_rank *o, uint32_t slot) {
+/* The slot has messages to the next stage or back, not to many peers (experts). */
+static bool is_in_pipeline(const struct ni_blame_rank *o, uint32_t slot) {
   uint32_t peers = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
     peers += o->slot[i].comm == o->slot[slot].comm && o->slot[i].kind == NI_BLAME_SEND;
   return o->slot[slot].kind != NI_BLAME_COLL && peers <= 2;
 }
 
+/* By collectives, two ranks with the same work. */
+static bool joins_peers(const struct ni_blame *b, const struct comm_seat *x, const struct comm_seat *y) {
+  const bool by_messages = x->messages || y->messages;
+  return !by_messages && b->rank[x->rank].signature == b->rank[y->rank].signature;
+}
+
 /*
- * up: joins ranks by communicators that not all are in. Returns whether messages go between ranks that are
- * not joined: stages.
+ * Joins ranks (in up) by collectives of communicators that not all ranks are in. Returns whether messages go
+ * between ranks that are not joined: then they are stages.
  */
-static bool join_ranks(const struct ni_blame *b, struct seat *seat, uint32_t n, uint32_t judged,
+static bool join_ranks(const struct ni_blame *b, struct comm_seat *seat, uint32_t n, uint32_t judged,
                        uint32_t *up) {
   bool stages = false;
   qsort(seat, n, sizeof *seat, by_comm);
@@ -129,25 +137,24 @@ static bool join_ranks(const struct ni_blame *b, struct seat *seat, uint32_t n, 
       for (to = from + 1; to < n && seat[to].comm == seat[from].comm; to++)
         members += seat[to].rank != seat[to - 1].rank;
       for (uint32_t i = from; i < to; i++) {
-        uint32_t x = root_of(up, seat[from].rank), y = root_of(up, seat[i].rank);
+        uint32_t x = find_root(up, seat[from].rank), y = find_root(up, seat[i].rank);
         if (pass == 1)
           stages |= seat[i].messages && x != y;
-        else if (members < judged && !seat[i].messages && !seat[from].messages &&
-                 b->rank[seat[from].rank].signature == b->rank[seat[i].rank].signature)
+        else if (members < judged && joins_peers(b, &seat[from], &seat[i]))
           up[x < y ? y : x] = x < y ? x : y;
       }
     }
   return stages;
 }
 
-/* Where logs leave messages out: some ranks are joined and others are not, so messages go between these. */
-static bool parts_apart(const struct ni_blame *b, uint32_t *up) {
+/* Where logs leave messages out: ranks are joined in several parts, so messages go between these. */
+static bool has_parts_apart(const struct ni_blame *b, uint32_t *up) {
   uint32_t first = NI_BLAME_NONE;
   bool joined = false, apart = false;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     if (!b->rank[i].judged)
       continue;
-    const uint32_t root = root_of(up, i);
+    const uint32_t root = find_root(up, i);
     if (first == NI_BLAME_NONE)
       first = root;
     joined |= root != i;
@@ -157,14 +164,14 @@ static bool parts_apart(const struct ni_blame *b, uint32_t *up) {
 }
 
 /*
- * Messages of stages join nobody: each of their ranks waits for another one. Nor do communicators that others
- * lie between (work/joined.h).
+ * The communicator whose ranks wait alike (ni_blame_rank, team). Messages of stages are none, because each of
+ * their ranks waits for another one. Nor are communicators between whose ranks others lie (work/joined.h).
  */
-static uint32_t team_of(const struct ni_blame *b, const struct ni_blame_rank *o) {
+static uint32_t find_team(const struct ni_blame *b, const struct ni_blame_rank *o) {
   uint32_t team = NI_BLAME_NONE;
   uint64_t most = 0;
   for (uint32_t i = 0; i < o->n_slots; i++) {
-    const bool is_most = o->slot[i].ops > most && !in_pipeline(o, i);
+    const bool is_most = o->slot[i].ops > most && !is_in_pipeline(o, i);
     if (is_most) {
       most = o->slot[i].ops;
       team = o->slot[i].comm;
@@ -173,17 +180,17 @@ static uint32_t team_of(const struct ni_blame *b, const struct ni_blame_rank *o)
   return team != NI_BLAME_NONE && b->s->comm[team].neighbours ? team : NI_BLAME_NONE;
 }
 
-static int classes(struct ni_blame *b) {
+static int find_classes(struct ni_blame *b) {
   uint32_t *up = malloc((b->n_ranks + 1) * sizeof *up), n = 0, judged = 0;
   size_t slots = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     slots += b->rank[i].n_slots;
-  struct seat *seat = malloc((slots + 1) * sizeof *seat);
-  struct like *like = malloc((b->n_ranks + 1) * sizeof *like);
-  if (!up || !seat || !like) {
+  struct comm_seat *seat = malloc((slots + 1) * sizeof *seat);
+  struct peer *peer = malloc((b->n_ranks + 1) * sizeof *peer);
+  if (!up || !seat || !peer) {
     free(up);
     free(seat);
-    free(like);
+    free(peer);
     return -ENOMEM;
   }
   for (uint32_t i = 0; i < b->n_ranks; i++) {
@@ -193,25 +200,25 @@ static int classes(struct ni_blame *b) {
       judged++;
     for (uint32_t k = 0; o->judged && k < o->n_slots; k++)
       if (o->slot[k].ops)
-        seat[n++] = (struct seat){o->slot[k].comm, i, in_pipeline(o, k)};
+        seat[n++] = (struct comm_seat){o->slot[k].comm, i, is_in_pipeline(o, k)};
   }
   bool stages = join_ranks(b, seat, n, judged, up);
   if (b->messages_left_out)
-    stages |= parts_apart(b, up);
+    stages |= has_parts_apart(b, up);
   n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].cls = NI_BLAME_NONE;
-    b->rank[i].team = team_of(b, &b->rank[i]);
+    b->rank[i].team = find_team(b, &b->rank[i]);
     if (!b->rank[i].judged)
       continue;
-    like[n++] = (struct like){b->rank[i].signature, stages ? root_of(up, i) : 0, i, b->rank[i].colls,
-                              bytes_of_step(&b->rank[i])};
+    peer[n++] = (struct peer){b->rank[i].signature, stages ? find_root(up, i) : 0, i, b->rank[i].colls,
+                              get_step_bytes(&b->rank[i])};
   }
-  qsort(like, n, sizeof *like, by_colls);
+  qsort(peer, n, sizeof *peer, by_colls);
   for (uint32_t from = 0, to; from < n; from = to) {
-    for (to = from + 1; to < n && like[to].work == like[from].work && like[to].root == like[from].root;
+    for (to = from + 1; to < n && peer[to].work == peer[from].work && peer[to].root == peer[from].root;
          to++) {}
-    split_class(b, like + from, to - from);
+    number_classes(b, peer + from, to - from);
   }
   b->stages = stages;
   b->waits_unseen = stages && b->messages_left_out;
@@ -219,12 +226,13 @@ static int classes(struct ni_blame *b) {
     b->waits_unseen |= b->rank[i].judged && b->s->process[b->rank[i].process].may_wait_unseen;
   free(up);
   free(seat);
-  free(like);
+  free(peer);
   return 0;
 }
 
-/* Which link a slot is of; made where it is new. */
-static int64_t link_of(struct ni_blame *b, struct ni_index *at, size_t *cap, const struct ni_blame_slot *s) {
+/* The link that a slot is of; it is made where it is new. */
+static int64_t find_link(struct ni_blame *b, struct ni_index *at, size_t *cap,
+                         const struct ni_blame_slot *s) {
   int32_t from = s->kind == NI_BLAME_COLL ? -1 : s->kind == NI_BLAME_SEND ? s->rank : s->peer;
   int32_t to = s->kind == NI_BLAME_COLL ? -1 : s->kind == NI_BLAME_SEND ? s->peer : s->rank;
   const uint64_t hash = ni_hash(ni_hash(s->comm, (uint32_t)from), (uint32_t)to);
@@ -240,11 +248,11 @@ static int64_t link_of(struct ni_blame *b, struct ni_index *at, size_t *cap, con
 }
 
 /*
- * A rank takes part: the link's transfer of a bin is the least of its ranks'. Logs may begin at different
- * steps: until its last rank is there, with a whole bin, the least is what somebody waited for those whose
- * logs do not say so.
+ * Adds a rank to a link, whose transfer in a bin is the least over its ranks. Logs may begin at different
+ * steps: until all of its ranks have a whole bin the least is no transfer, but what somebody waited for ranks
+ * whose logs had not begun (clear_link_begins()).
  */
-static int add_rank(struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, uint32_t slot) {
+static int add_rank_to_link(struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, uint32_t slot) {
   const struct ni_blame_rank *o = &b->rank[rank];
   const struct ni_blame_slot *s = &o->slot[slot];
   size_t cap = l->n_ranks;
@@ -287,7 +295,7 @@ static int add_rank(struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, 
   return 0;
 }
 
-static void drop_begins(struct ni_blame *b) {
+static void clear_link_begins(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_links; i++) {
     struct ni_blame_link *l = &b->link[i];
     for (uint32_t k = l->first_bin; l->last_begin > l->first_bin && k <= l->last_begin; k++)
@@ -295,71 +303,73 @@ static void drop_begins(struct ni_blame *b) {
   }
 }
 
-static int links(struct ni_blame *b) {
+static int build_links(struct ni_blame *b) {
   struct ni_index at = {0};
   size_t cap = 0;
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     for (uint32_t k = 0; e == 0 && b->rank[i].judged && k < b->rank[i].n_slots; k++) {
       struct ni_blame_slot *s = &b->rank[i].slot[k];
-      int64_t l = s->ops ? link_of(b, &at, &cap, s) : NI_BLAME_NONE;
+      int64_t l = s->ops ? find_link(b, &at, &cap, s) : NI_BLAME_NONE;
       if (l < 0)
         e = (int)l;
       else if (l != NI_BLAME_NONE) {
         s->link = (uint32_t)l;
-        e = add_rank(b, &b->link[l], i, k);
+        e = add_rank_to_link(b, &b->link[l], i, k);
       }
     }
   ni_index_free(&at);
   if (e == 0)
-    drop_begins(b);
+    clear_link_begins(b);
   return e;
 }
 
-static bool near(double a, double b) { return fabs(a - b) <= NI_BLAME_ALIKE * fmax(a, b); }
+static bool is_near(double a, double b) { return fabs(a - b) <= NI_BLAME_ALIKE * fmax(a, b); }
 
 /* Stages differ in the number of their layers: what they send for each of them takes as long. */
 #define AS_OFTEN 2.0
 
-static bool as_often(const struct ni_blame_link *x, const struct ni_blame_link *y) {
-  if (near(x->per_step, y->per_step))
+static bool is_as_often(const struct ni_blame_link *x, const struct ni_blame_link *y) {
+  if (is_near(x->per_step, y->per_step))
     return true;
   const double more = fmax(x->per_step, y->per_step), less = fmin(x->per_step, y->per_step);
   return x->from < 0 && x->shape == y->shape && more <= AS_OFTEN * less;
 }
 
 /*
- * A message to the next stage is sent and waited for in another place of the step than one back, so what both
- * sides have in common of it is another length.
+ * Both are collectives, or messages in the same direction. Messages to the next stage and back are sent and
+ * waited for in different places of the step, so they differ in how long both sides are in them together.
  */
-static bool same_way(const struct ni_blame_link *x, const struct ni_blame_link *y) {
+static bool goes_same_way(const struct ni_blame_link *x, const struct ni_blame_link *y) {
   return (x->from < 0) == (y->from < 0) && (x->from < x->to) == (y->from < y->to);
 }
 
-static float bytes_of(const struct ni_blame_link *l) { return l->bytes > 1 ? (float)l->bytes : 1; }
+static float get_link_bytes(const struct ni_blame_link *l) { return l->bytes > 1 ? (float)l->bytes : 1; }
 
 /*
- * Experts' messages are as large as routing makes them, so hardly two links have the same size. They are
- * compared by what a byte takes where that is nearly all that they take: what comes before the first byte is
- * tens of us.
+ * Experts' messages are as large as routing makes them, so hardly two links have messages of one size. Long
+ * ones are compared by what a byte takes: what comes before the first byte is tens of us.
  */
 #define LONG_US 300.0f
 #define AS_BIG 2.0
 
-static bool as_large(const struct ni_blame_link *x, const struct ni_blame_link *y) {
-  if (near(x->bytes, y->bytes))
+static bool is_as_large(const struct ni_blame_link *x, const struct ni_blame_link *y) {
+  if (is_near(x->bytes, y->bytes))
     return true;
   const bool by_byte = x->from >= 0 && x->mean_us >= LONG_US && y->mean_us >= LONG_US;
   return by_byte && fmax(x->bytes, y->bytes) <= AS_BIG * fmin(x->bytes, y->bytes);
 }
 
-static bool same_link(const struct ni_blame *b, const struct ni_blame_link *x,
+static bool are_peers(const struct ni_blame *b, const struct ni_blame_link *x,
                       const struct ni_blame_link *y) {
-  return b->s->comm[x->comm].n_ranks == b->s->comm[y->comm].n_ranks && same_way(x, y) &&
-      (x->host < 0) == (y->host < 0) && as_large(x, y) && as_often(x, y);
+  const bool has_as_many_ranks = b->s->comm[x->comm].n_ranks == b->s->comm[y->comm].n_ranks;
+  const bool crosses_hosts_too = (x->host < 0) == (y->host < 0);
+  if (!has_as_many_ranks || !crosses_hosts_too || !goes_same_way(x, y))
+    return false;
+  return is_as_large(x, y) && is_as_often(x, y);
 }
 
-/* Its mean over the bins, and how far the lower quartile of its like is from it, for as many bytes. */
+/* Fills each link's mean over the bins, and compares it with the baseline of its peers for as many bytes. */
 static int compare_links(struct ni_blame *b) {
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x);
   if (!x)
@@ -374,7 +384,7 @@ static int compare_links(struct ni_blame *b) {
         x[n++] = l->us[k];
       }
     l->mean_us = n ? (float)(sum / n) : NAN;
-    l->quiet_us = ni_blame_quantile(x, n, 0.25);
+    l->quiet_us = ni_blame_quantile(x, n, NI_CAUSE_BASELINE);
     l->cls = NI_BLAME_NONE;
   }
   uint32_t classes = 0;
@@ -384,18 +394,18 @@ static int compare_links(struct ni_blame *b) {
     size_t n = 0;
     for (uint32_t k = i; k < b->n_links; k++) {
       struct ni_blame_link *l = &b->link[k];
-      if (l->cls != NI_BLAME_NONE || !same_link(b, &b->link[i], l))
+      if (l->cls != NI_BLAME_NONE || !are_peers(b, &b->link[i], l))
         continue;
       l->cls = classes;
       if (!isnan(l->mean_us))
-        x[n++] = l->mean_us / bytes_of(l);
+        x[n++] = l->mean_us / get_link_bytes(l);
     }
-    const float usual = ni_blame_quantile(x, n, n == 2 ? 0 : 0.25);
+    const float baseline = ni_blame_quantile(x, n, n == 2 ? 0 : NI_CAUSE_BASELINE);
     for (uint32_t k = i; k < b->n_links; k++) {
       struct ni_blame_link *l = &b->link[k];
       if (l->cls != classes)
         continue;
-      l->usual_us = usual * bytes_of(l);
+      l->usual_us = baseline * get_link_bytes(l);
       l->alike = (uint32_t)n;
       l->ratio = l->mean_us / l->usual_us;
     }
@@ -405,9 +415,9 @@ static int compare_links(struct ni_blame *b) {
   return 0;
 }
 
-int ni_blame_alike(struct ni_blame *b) {
-  int e = classes(b);
+int ni_group_peers(struct ni_blame *b) {
+  int e = find_classes(b);
   if (e == 0)
-    e = links(b);
+    e = build_links(b);
   return e < 0 ? e : compare_links(b);
 }

@@ -1,12 +1,13 @@
 /*
- * Own time: ranks beside their like, then hosts most of whose ranks stand out, then stages beside each other.
+ * Own time: ranks are compared with their peers, hosts are named where most of their ranks stand out, and
+ * stages are compared with each other.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "alike.h"
+#include "peer_groups.h"
 #include "causes.h"
 #include "compare.h"
 #include "launches.h"
@@ -19,12 +20,27 @@
 #define SINGLE_MORE 1.25f /* times what lies in rows of bins */
 /* as NI_CAUSE_OWN, of a team of so few that nobody knows how far they lie apart */
 #define OWN_OF_FEW 0.03f
-enum { TEAM_FEW = 8 };
-enum { OTHERS = 256 }; /* members that a rank's interval is compared with */
+enum {
+  TEAM_FEW = 8,
+  OTHERS = 256,  /* members that a rank's interval is compared with */
+  SPREAD_MIN = 8 /* of fewer nobody knows how far they lie apart */
+};
+/*
+ * What all members have in common in a bin is this quantile of what each has beyond its own median. It is
+ * below the median, because up to half of the members can be in a burst.
+ */
+#define COMMON_OF_BIN 0.4
+/*
+ * A slow CPU makes a step longer by this part of the idle time before late launches at most: some is always
+ * left.
+ */
+#define LAUNCH_MOST 0.98f
+/* Bytes explain why a rank is late where they are more by this part of what it is late by. */
+#define BYTES_EXPLAIN 0.5f
 
-struct late { /* what one rank shows */
+struct rank_lateness { /* what one rank shows */
   bool late, launch;
-  bool no_like; /* of launch: it was compared with ranks that do other work */
+  bool no_peers; /* of launch: it was compared with ranks that do other work */
   uint32_t from, to;
   uint32_t bursts; /* its own time is longer in so many of them: in bins of hit, owned */
   float area;      /* of bursts: ni_bursts */
@@ -32,22 +48,22 @@ struct late { /* what one rank shows */
   bool *hit;
   float excess_us, share, of_gaps;
   struct ni_lead lead;
-  uint32_t alike;
+  uint32_t n_peers;
 };
 
-struct own {
+struct lateness {
   const struct ni_blame *b;
   struct ni_launches launches;
-  struct ni_compared c; /* the class at hand */
-  struct late *late;    /* by rank */
-  /* [member][bin]: own time beyond that of its like, as a part of `of_us`; NAN: nothing */
+  struct ni_compared c;       /* the class at hand */
+  struct rank_lateness *late; /* by rank */
+  /* [member][bin]: own time beyond that of its peers, as a part of `of_us`; NAN: nothing */
   float *x;
   float *scratch, *means;
   const bool *crowded; /* bins in which the network was slow */
 };
 
-/* Places of a bin that are usual for the rank. */
-static float usual_places(struct own *w, uint32_t rank) {
+/* How many places a bin of this rank has: the median. */
+static float find_baseline_places(struct lateness *w, uint32_t rank) {
   size_t n = 0;
   for (uint32_t k = 0; k < w->b->bins; k++) {
     const struct ni_blame_cell *c = ni_blame_cell_at(w->b, rank, k);
@@ -58,19 +74,20 @@ static float usual_places(struct own *w, uint32_t rank) {
 }
 
 /*
- * Own time of the members beyond that of their like, of each bin. A bin that has far more in it than others,
- * such as an evaluation, is another one's like, and says nothing. What is usual is the lower quartile of the
- * members' means over the run, since up to half of them can be slow; from bin to bin all of them move by what
- * they have in common, beside the middle one of their own bins: where half of them are longer in bursts these
- * raise their means, and bins between bursts would look short. (A lower quartile of each bin alone would take
- * noise for speed.)
+ * Fills w->x: own time of each member and bin beyond that of its peers. A bin that has far more places than
+ * the others, such as an evaluation, is not compared.
+ *
+ * The baseline is the lower quartile of the members' means over the run, because up to half of them can be
+ * slow. What all members have in common in one bin is taken away as well: it is told by how far each of them
+ * is from its own median. (Not from its mean: bursts raise that, and bins between bursts would look short.
+ * Nor is it a lower quartile of the bin: that would take noise for speed.)
  */
-static void excess(struct own *w, float *mean) {
+static void compute_excess(struct lateness *w, float *mean) {
   const struct ni_blame *b = w->b;
   size_t means = 0;
   for (uint32_t i = 0; i < w->c.n; i++) {
     float *x = &w->x[(size_t)i * b->bins], over = w->c.over_us[w->c.member[i]];
-    const float most = MORE_PLACES * usual_places(w, w->c.member[i]);
+    const float most = MORE_PLACES * find_baseline_places(w, w->c.member[i]);
     size_t n = 0;
     for (uint32_t k = 0; k < b->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, w->c.member[i], k);
@@ -84,7 +101,7 @@ static void excess(struct own *w, float *mean) {
     if (n)
       mean[w->c.n + means++] = mean[i];
   }
-  float usual = ni_blame_quantile(mean + w->c.n, means, means == 2 ? 0 : 0.25);
+  float baseline = ni_blame_quantile(mean + w->c.n, means, means == 2 ? 0 : NI_CAUSE_BASELINE);
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;
     for (uint32_t i = 0; i < w->c.n; i++) {
@@ -92,22 +109,22 @@ static void excess(struct own *w, float *mean) {
       if (!isnan(x))
         w->scratch[n++] = x - w->means[i];
     }
-    float common = ni_blame_quantile(w->scratch, n, 0.4);
+    float common = ni_blame_quantile(w->scratch, n, COMMON_OF_BIN);
     for (uint32_t i = 0; i < w->c.n; i++)
-      w->x[(size_t)i * b->bins + k] -= usual + common;
+      w->x[(size_t)i * b->bins + k] -= baseline + common;
   }
 }
 
-/* For the picture of who was late when (evidence/own_map.h): the numbers that findings come from. */
-static void keep_beyond(const struct own *w) {
+/* For the heat map (evidence/lateness_map.h): it shows the numbers that findings come from. */
+static void store_beyond(const struct lateness *w) {
   const struct ni_blame *b = w->b;
   for (uint32_t i = 0; i < w->c.n; i++)
     for (uint32_t k = 0; k < b->bins; k++)
       b->beyond_us[(size_t)w->c.member[i] * b->bins + k] = w->x[(size_t)i * b->bins + k] * w->c.of_us;
 }
 
-/* Noise of one rank from bin to bin, of the rank in the middle. */
-static float noise_of(struct own *w, float *each) {
+/* The noise of a rank from bin to bin: the median over the members. each: room for all of them. */
+static float measure_rank_noise(struct lateness *w, float *each) {
   const struct ni_blame *b = w->b;
   size_t n = 0;
   for (uint32_t i = 0; i < w->c.n; i++) {
@@ -117,13 +134,13 @@ static float noise_of(struct own *w, float *each) {
       if (!isnan(x[k]) && !isnan(x[k - 1]))
         w->scratch[m++] = fabsf(x[k] - x[k - 1]);
     if (m)
-      each[n++] = ni_blame_quantile(w->scratch, m, 0.5) * 1.0484f; /* median |difference| = 0.954 sigma */
+      each[n++] = ni_blame_quantile(w->scratch, m, 0.5) * NI_CAUSE_NOISE;
   }
   return ni_blame_quantile(each, n, 0.5);
 }
 
-static bool late_interval(const float *x, uint32_t bins, uint32_t *from, uint32_t *to) {
-  if (!ni_longest_above(x, bins, NI_CAUSE_OWN_FLOOR, from, to))
+static bool find_late_interval(const float *x, uint32_t bins, uint32_t *from, uint32_t *to) {
+  if (!ni_find_longest_above(x, bins, NI_CAUSE_OWN_FLOOR, from, to))
     return false;
   double sum = 0;
   uint32_t n = 0;
@@ -134,15 +151,15 @@ static bool late_interval(const float *x, uint32_t bins, uint32_t *from, uint32_
     }
   /* Its ends are sharper with half of its height for a floor. */
   float half = n ? (float)(sum / n / 2) : 0;
-  return half <= NI_CAUSE_OWN_FLOOR || ni_longest_above(x, bins, half, from, to);
+  return half <= NI_CAUSE_OWN_FLOOR || ni_find_longest_above(x, bins, half, from, to);
 }
 
 /*
- * What is usual for the members in these bins, and how far they lie apart: their means have a tail that
- * medians do not show, and chance chose these bins. They lie apart as those do that are not slow: 10 and 40 %
- * of them are below two numbers 1.03 standard deviations from each other.
+ * The baseline of the other members in these bins; *apart: one standard deviation of them, by those that are
+ * not slow (NI_CAUSE_SPREAD). It is asked for once more, in these bins alone, because chance chose them, and
+ * because means have a tail that medians do not show.
  */
-static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t to, float *apart) {
+static float find_peer_baseline(struct lateness *w, uint32_t but, uint32_t from, uint32_t to, float *apart) {
   const uint32_t every = w->c.n / OTHERS + 1;
   size_t n = 0;
   for (uint32_t i = 0; i < w->c.n; i += every) {
@@ -158,19 +175,21 @@ static float others_there(struct own *w, uint32_t but, uint32_t from, uint32_t t
     if (seen && i != but)
       w->means[n++] = (float)(sum / seen);
   }
-  float usual = ni_blame_quantile(w->means, n, 0.25);
-  *apart = n >= 8
-      ? (w->means[(size_t)(0.4 * (double)(n - 1) + 0.5)] - w->means[(size_t)(0.1 * (double)(n - 1) + 0.5)]) /
-          1.03f
-      : 0;
-  return n ? usual : 0;
+  const float baseline = ni_blame_quantile(w->means, n, NI_CAUSE_BASELINE);
+  *apart = 0;
+  if (n >= SPREAD_MIN) {
+    const size_t low = (size_t)(NI_CAUSE_SPREAD_LOW * (double)(n - 1) + 0.5);
+    const size_t high = (size_t)(NI_CAUSE_SPREAD_HIGH * (double)(n - 1) + 0.5);
+    *apart = (w->means[high] - w->means[low]) / NI_CAUSE_SPREAD;
+  }
+  return n ? baseline : 0;
 }
 
 /*
- * A rank that stops for as long as half a step moves what the others do in that step and the next, and so
- * does a network that is slow: these bins say nothing of bursts.
+ * Sets x to NAN for bins that say nothing about bursts. A rank that stops for half a step moves what the
+ * others do in that step and in the next one. A slow network does so, too.
  */
-static void leave_out_moved(const struct own *w, float *x) {
+static void mask_moved_bins(const struct lateness *w, float *x) {
   const struct ni_blame *b = w->b;
   for (uint32_t k = 0; k < b->bins; k++)
     if (w->crowded[k] || (k && w->crowded[k - 1]))
@@ -186,8 +205,8 @@ static void leave_out_moved(const struct own *w, float *x) {
     }
 }
 
-/* What half of the members on other hosts have; of one host alone, half of all. areas: of the members. */
-static float usual_area(struct own *w, uint32_t member, const float *areas) {
+/* The median area of the members on other hosts; where there is one host, of all members. */
+static float find_baseline_area(struct lateness *w, uint32_t member, const float *areas) {
   const uint32_t host = ni_blame_host(w->b, w->c.member[member]);
   size_t n = 0;
   for (uint32_t i = 0; i < w->c.n; i++)
@@ -199,69 +218,69 @@ static float usual_area(struct own *w, uint32_t member, const float *areas) {
 }
 
 /*
- * Bursts of this shape, of members that have none so far, or less of them: where many single bins are longer
- * some are neighbours by chance. seen: room for the bins of one.
+ * Finds bursts of this shape. They replace those that a member has already where they hold clearly more: of
+ * many single bins some are neighbours by chance. seen: room for the bins of one member.
  */
-static void find_bursts(struct own *w, float noise, enum ni_burst_shape shape, const float *masked,
+static void find_bursts(struct lateness *w, float noise, enum ni_burst_shape shape, const float *masked,
                         float *seen) {
   const struct ni_blame *b = w->b;
   for (uint32_t i = 0; i < w->c.n; i++) {
-    struct late *l = &w->late[w->c.member[i]];
+    struct rank_lateness *l = &w->late[w->c.member[i]];
     const float *x = &w->x[(size_t)i * b->bins];
     for (uint32_t k = 0; k < b->bins; k++)
       seen[k] = isnan(masked[k]) ? NAN : x[k];
     bool *hit = calloc(b->bins + 1, sizeof *hit); /* no memory: it is judged as one interval */
     const struct ni_bursts found =
-        hit ? ni_bursts_of(seen, b->bins, noise, shape, hit) : (struct ni_bursts){0};
+        hit ? ni_find_bursts(seen, b->bins, noise, shape, hit) : (struct ni_bursts){0};
     w->means[i] = found.area;
     const bool is_more = found.n && found.area > SINGLE_MORE * l->area;
     if (is_more)
       free(l->hit);
     if (is_more)
-      *l = (struct late){.bursts = found.n,
-                         .shape = shape,
-                         .hit = hit,
-                         .to = b->bins,
-                         .share = found.excess,
-                         .excess_us = found.excess * w->c.of_us,
-                         .of_gaps = found.excess * w->c.of_us / w->c.level_us,
-                         .alike = w->c.n,
-                         .area = found.area};
+      *l = (struct rank_lateness){.bursts = found.n,
+                                  .shape = shape,
+                                  .hit = hit,
+                                  .to = b->bins,
+                                  .share = found.excess,
+                                  .excess_us = found.excess * w->c.of_us,
+                                  .of_gaps = found.excess * w->c.of_us / w->c.level_us,
+                                  .n_peers = w->c.n,
+                                  .area = found.area};
     else
       free(hit);
   }
 }
 
 /*
- * Own time that is longer in bursts. Where a rank's bins are long now and then by chance, so are those of its
- * like: what is several times as much as most of these have is none. A host's ranks can have them together.
+ * Own time that is longer in bursts. Where bins are long by chance, those of the peers are as well. So a rank
+ * keeps its bursts only if they are several times what its peers on other hosts have.
  */
-static void judge_bursts(struct own *w, float noise) {
+static void judge_bursts(struct lateness *w, float noise) {
   const struct ni_blame *b = w->b;
   float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked);
   if (!masked)
     return; /* then they are judged as one interval */
-  leave_out_moved(w, masked);
+  mask_moved_bins(w, masked);
   /* the first and the last bin are begun or ended in the middle of a step */
   for (uint32_t i = 0; i < w->c.n; i++)
     w->x[(size_t)i * b->bins] = w->x[(size_t)(i + 1) * b->bins - 1] = NAN;
   for (uint32_t shape = 0; shape < NI_BURST_SHAPES; shape++) {
     find_bursts(w, noise, shape, masked, masked + b->bins + 1);
     for (uint32_t i = 0; i < w->c.n; i++) {
-      struct late *l = &w->late[w->c.member[i]];
-      if (!l->bursts || l->shape != shape || l->area > NI_CAUSE_BURSTS * usual_area(w, i, w->means))
+      struct rank_lateness *l = &w->late[w->c.member[i]];
+      if (!l->bursts || l->shape != shape || l->area > NI_CAUSE_BURSTS * find_baseline_area(w, i, w->means))
         continue;
       free(l->hit);
-      *l = (struct late){0};
+      *l = (struct rank_lateness){0};
     }
   }
   free(masked);
 }
 
-static void judge_rank(struct own *w, uint32_t i, float noise) {
+static void judge_rank(struct lateness *w, uint32_t i, float noise) {
   const struct ni_blame *b = w->b;
   float *x = &w->x[(size_t)i * b->bins];
-  struct late *l = &w->late[w->c.member[i]];
+  struct rank_lateness *l = &w->late[w->c.member[i]];
   uint32_t from, to, n = 0;
   double sum = 0;
   if (l->bursts || ni_launches_pace(&w->launches, w->c.member[i]))
@@ -270,7 +289,7 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   for (uint32_t k = 0; k < b->bins; k++)
     if (x[k] > 1)
       x[k] = 1; /* one bin says no more than that */
-  if (!late_interval(x, b->bins, &from, &to))
+  if (!find_late_interval(x, b->bins, &from, &to))
     return;
   for (uint32_t k = from; k < to; k++)
     if (!isnan(x[k])) {
@@ -281,23 +300,23 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
   if (n < NI_CAUSE_BINS || mean < NI_CAUSE_OWN)
     return;
   float apart;
-  mean -= others_there(w, i, from, to, &apart);
+  mean -= find_peer_baseline(w, i, from, to, &apart);
   const float own = b->waits_unseen && w->c.n <= TEAM_FEW ? OWN_OF_FEW : NI_CAUSE_OWN;
   float least = fmaxf(fmaxf(own, NI_CAUSE_APART * apart), NI_CAUSE_SIGMA * noise / sqrtf((float)n));
   if (mean < least || mean * (float)n < NI_CAUSE_OF_RUN * (float)b->bins)
     return;
-  uint32_t near = b->bins / 20 > 3 ? b->bins / 20 : 3;
-  *l = (struct late){.late = true,
-                     .from = from <= near ? 0 : from,
-                     .to = to + near >= b->bins ? b->bins : to,
-                     .excess_us = mean * w->c.of_us,
-                     .share = mean,
-                     .of_gaps = mean * w->c.of_us / w->c.level_us,
-                     .alike = w->c.n,
-                     .lead = w->c.lead[w->c.member[i]]};
-  /* Places are means over the run: an interval adds less to all of them, by one factor. */
+  const uint32_t near = ni_cause_near_end(b);
+  *l = (struct rank_lateness){.late = true,
+                              .from = from <= near ? 0 : from,
+                              .to = to + near >= b->bins ? b->bins : to,
+                              .excess_us = mean * w->c.of_us,
+                              .share = mean,
+                              .of_gaps = mean * w->c.of_us / w->c.level_us,
+                              .n_peers = w->c.n,
+                              .lead = w->c.lead[w->c.member[i]]};
+  /* Places are means over the run. An interval of the run adds less to each of them, by one factor. */
   const float of_run = (float)(l->to - l->from) / (float)b->bins;
-  if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* what its gaps add up to says nothing */
+  if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* the sum of its gaps says nothing then */
     l->excess_us *= l->lead.of_sum;
     l->share = l->lead.rate / of_run;
     l->lead = (struct ni_lead){.part = 1};
@@ -307,11 +326,11 @@ static void judge_rank(struct own *w, uint32_t i, float noise) {
 
 /*
  * A CPU that launches too slowly: the GPU is idle before kernels that begin as soon as they are launched, far
- * more than elsewhere in the job, and its own time is longer in all than that of its like. Own time in single
- * places says little then: what is waited for changes from step to step. Where that made the own time look
- * shorter, idle time is longer.
+ * more than elsewhere in the job, and its own time is longer in all than that of its peers. Own time in
+ * single places says little then: what is waited for changes from step to step. Where that made the own time
+ * look shorter, idle time is longer.
  */
-static void judge_launches(struct own *w) {
+static void judge_launches(struct lateness *w) {
   const struct ni_blame *b = w->b;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
@@ -324,26 +343,26 @@ static void judge_launches(struct own *w) {
       continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
-      excess = ni_launches_beyond(&w->launches, i, (k == 1) != b->stages, &of);
+      excess = ni_launches_find_excess(&w->launches, i, (k == 1) != b->stages, &of);
     if (excess <= 0)
       continue;
-    if (excess > 0.98f * late)
-      excess = 0.98f * late;
+    if (excess > LAUNCH_MOST * late)
+      excess = LAUNCH_MOST * late;
     const float part = w->c.lead[i].rate > 0 ? w->c.lead[i].of_sum : 1; /* its gaps add up to more */
     free(w->late[i].hit);
-    w->late[i] = (struct late){.launch = true,
-                               .no_like = !of.has_like,
-                               .to = b->bins,
-                               .excess_us = excess,
-                               .share = excess / of.usual,
-                               .of_gaps = late / (late - excess) - 1,
-                               .lead = {.part = part, .apart = part >= 1},
-                               .alike = of.others + 1};
+    w->late[i] = (struct rank_lateness){.launch = true,
+                                        .no_peers = !of.has_peers,
+                                        .to = b->bins,
+                                        .excess_us = excess,
+                                        .share = excess / of.baseline,
+                                        .of_gaps = late / (late - excess) - 1,
+                                        .lead = {.part = part, .apart = part >= 1},
+                                        .n_peers = of.others + 1};
   }
 }
 
 /* The ranks of a class, or those of one team of it. */
-static int judge_members(struct own *w, uint32_t cls, const uint32_t *team) {
+static int judge_members(struct lateness *w, uint32_t cls, const uint32_t *team) {
   const struct ni_blame *b = w->b;
   w->c.n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
@@ -359,9 +378,9 @@ static int judge_members(struct own *w, uint32_t cls, const uint32_t *team) {
   }
   int e = ni_compare_places(b, &w->c);
   if (e == 0) {
-    excess(w, each);
-    keep_beyond(w);
-    float noise = noise_of(w, each);
+    compute_excess(w, each);
+    store_beyond(w);
+    float noise = measure_rank_noise(w, each);
     judge_bursts(w, noise);
     for (uint32_t i = 0; i < w->c.n; i++)
       judge_rank(w, i, noise);
@@ -373,16 +392,17 @@ static int judge_members(struct own *w, uint32_t cls, const uint32_t *team) {
 }
 
 /*
- * Where what a rank waits for may not be in the logs, all ranks that take part in the same operations wait
- * alike between these: only they are compared with each other.
+ * What a rank waits for may not be in the logs. Ranks of one team wait for the same between its operations,
+ * so only they are compared with each other.
  */
-static int judge_teams(struct own *w) {
+static int judge_teams(struct lateness *w) {
   const struct ni_blame *b = w->b;
   bool *done = calloc(b->n_ranks + 1, sizeof *done);
   int e = done ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
-    if (done[i] || !o->judged || o->cls == NI_BLAME_NONE || o->team == NI_BLAME_NONE)
+    const bool has_peers = o->cls != NI_BLAME_NONE && o->team != NI_BLAME_NONE;
+    if (done[i] || !o->judged || !has_peers)
       continue;
     e = judge_members(w, o->cls, &o->team);
     for (uint32_t k = 0; k < w->c.n; k++)
@@ -392,32 +412,33 @@ static int judge_teams(struct own *w) {
   return e;
 }
 
-/* Something that both show. */
-static bool at_once(const struct own *w, const struct late *x, const struct late *y) {
+/* It is late in this bin of its interval: in bursts only in some of them. */
+static bool is_hit(const struct rank_lateness *l, uint32_t bin) { return !l->hit || l->hit[bin]; }
+
+/* Both are late in the same bin. */
+static bool are_late_at_once(const struct lateness *w, const struct rank_lateness *x,
+                             const struct rank_lateness *y) {
   if (!x->late && !x->bursts)
     return false;
   if (!y->late && !y->bursts)
     return false;
   const uint32_t from = x->from > y->from ? x->from : y->from, to = x->to < y->to ? x->to : y->to;
   for (uint32_t k = from; k < to && k < w->b->bins; k++)
-    if ((!x->hit || x->hit[k]) && (!y->hit || y->hit[k]))
+    if (is_hit(x, k) && is_hit(y, k))
       return true;
   return false;
 }
 
-/*
- * Ranks of two teams that take longer at the same time: one can have waited for the other, and which of them
- * nobody knows.
- */
-static int forget_who_may_wait(struct own *w) {
+/* Of ranks of two teams that are late at the same time nobody is named: one may have waited for the other. */
+static int clear_who_may_wait(struct lateness *w) {
   const struct ni_blame *b = w->b;
   bool *may = calloc(b->n_ranks + 1, sizeof *may);
   if (!may)
     return -ENOMEM;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     for (uint32_t k = 0; k < b->n_ranks && b->rank[i].judged && !may[i]; k++)
-      may[i] =
-          b->rank[k].judged && b->rank[k].team != b->rank[i].team && at_once(w, &w->late[i], &w->late[k]);
+      may[i] = b->rank[k].judged && b->rank[k].team != b->rank[i].team &&
+          are_late_at_once(w, &w->late[i], &w->late[k]);
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     if (!may[i])
       continue;
@@ -428,46 +449,48 @@ static int forget_who_may_wait(struct own *w) {
   return 0;
 }
 
-static int add_ranks(struct ni_cause *c, const struct own *w,
-                     bool (*belongs)(const struct own *, uint32_t, uint32_t), uint32_t of) {
+static int append_ranks(struct ni_cause *c, const struct lateness *w,
+                        bool (*belongs)(const struct lateness *, uint32_t, uint32_t), uint32_t of) {
   int e = 0;
   for (uint32_t i = 0; c && e == 0 && i < w->b->n_ranks; i++)
     if (w->b->rank[i].judged && belongs(w, i, of))
-      e = ni_cause_item(c, i);
+      e = ni_cause_add_item(c, i);
   return e;
 }
 
-static bool late_on(const struct own *w, uint32_t rank, uint32_t host) {
+static bool is_late_on(const struct lateness *w, uint32_t rank, uint32_t host) {
   return ni_blame_host(w->b, rank) == host && w->late[rank].late;
 }
-static bool launched_on(const struct own *w, uint32_t rank, uint32_t host) {
+static bool launches_late_on(const struct lateness *w, uint32_t rank, uint32_t host) {
   return ni_blame_host(w->b, rank) == host && w->late[rank].launch;
 }
-static bool slow_on(const struct own *w, uint32_t rank, uint32_t host) {
-  return launched_on(w, rank, host) || late_on(w, rank, host);
+static bool is_slow_on(const struct lateness *w, uint32_t rank, uint32_t host) {
+  return launches_late_on(w, rank, host) || is_late_on(w, rank, host);
 }
-static bool burst_on(const struct own *w, uint32_t rank, uint32_t host) {
+static bool has_bursts_on(const struct lateness *w, uint32_t rank, uint32_t host) {
   return ni_blame_host(w->b, rank) == host && w->late[rank].bursts;
 }
-static bool itself(const struct own *w, uint32_t rank, uint32_t of) {
+static bool is_rank(const struct lateness *w, uint32_t rank, uint32_t of) {
   (void)w;
   return rank == of;
 }
-static bool of_class(const struct own *w, uint32_t rank, uint32_t cls) { return w->b->rank[rank].cls == cls; }
+static bool is_in_class(const struct lateness *w, uint32_t rank, uint32_t cls) {
+  return w->b->rank[rank].cls == cls;
+}
 
 /* What the ranks of a host show together. */
-struct hosted {
+struct host_lateness {
   uint32_t there, n, launched, elsewhere, n_elsewhere, from, to;
   float sum, share, of_gaps, most;
   struct ni_lead lead; /* sums */
 };
 
-static struct hosted look_at_host(const struct own *w, uint32_t h,
-                                  bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
+static struct host_lateness sum_up_host(const struct lateness *w, uint32_t h,
+                                        bool (*belongs)(const struct lateness *, uint32_t, uint32_t)) {
   const struct ni_blame *b = w->b;
-  struct hosted x = {0};
+  struct host_lateness x = {0};
   for (uint32_t i = 0; i < b->n_ranks; i++) {
-    const struct late *l = &w->late[i];
+    const struct rank_lateness *l = &w->late[i];
     if (!b->rank[i].judged)
       continue;
     if (ni_blame_host(b, i) != h) {
@@ -495,18 +518,19 @@ static struct hosted look_at_host(const struct own *w, uint32_t h,
 }
 
 /*
- * Half as often elsewhere is chance; one rank that stands out is that rank (but for launches: these are the
- * host's). It does by how much longer it takes: of some stages more own time is seen than of others.
+ * Most ranks of the host are late, at least twice as often as ranks elsewhere, and none of them stands out:
+ * else it is that rank. Launches are an exception, because the CPU is the host's. Ranks are compared by
+ * `share`, since of some stages more own time is seen than of others.
  */
-static bool is_host(const struct hosted *x) {
+static bool is_slow_host(const struct host_lateness *x) {
   if (x->n < 2 || (float)x->n < NI_CAUSE_OF_HOST * (float)x->there ||
       x->n_elsewhere * x->there * 2 > x->n * x->elsewhere)
     return false;
   return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->share;
 }
 
-/* Bins of bursts that half of them have: how many there are, how long, and in how much of the run. */
-static int add_hits(struct ni_cause *c, const struct own *w) {
+/* Fills `at` with the bins that are in a burst of half of the ranks, and what the cause says of these. */
+static int set_burst_bins(struct ni_cause *c, const struct lateness *w) {
   const uint32_t bins = w->b->bins;
   uint32_t hit = 0;
   if (!(c->at = calloc(bins + 1, sizeof *c->at)))
@@ -525,9 +549,9 @@ static int add_hits(struct ni_cause *c, const struct own *w) {
   return 0;
 }
 
-static void forget_host(struct own *w, uint32_t host, bool bursts) {
+static void clear_host(struct lateness *w, uint32_t host, bool bursts) {
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
-    struct late *l = &w->late[i];
+    struct rank_lateness *l = &w->late[i];
     if (!w->b->rank[i].judged || ni_blame_host(w->b, i) != host)
       continue;
     if (bursts)
@@ -541,22 +565,22 @@ static void forget_host(struct own *w, uint32_t host, bool bursts) {
  * Most ranks of a host: the host, in the interval that most of them share. A slow CPU shows as late launches
  * in some ranks and as own time in others, by what they have to wait for: they are one host.
  */
-static int name_hosts(struct own *w, struct ni_causes *out,
-                      bool (*belongs)(const struct own *, uint32_t, uint32_t)) {
+static int name_late_hosts(struct lateness *w, struct ni_causes *out,
+                           bool (*belongs)(const struct lateness *, uint32_t, uint32_t)) {
   const struct ni_blame *b = w->b;
-  const bool bursts = belongs == burst_on;
+  const bool bursts = belongs == has_bursts_on;
   int e = 0;
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
-    struct hosted x = look_at_host(w, h, belongs);
-    if (!is_host(&x) || (belongs == slow_on && !x.launched))
+    struct host_lateness x = sum_up_host(w, h, belongs);
+    if (!is_slow_host(&x) || (belongs == is_slow_on && !x.launched))
       continue;
     if (b->waits_unseen && !x.launched) { /* all of it may wait alike */
-      forget_host(w, h, bursts);
+      clear_host(w, h, bursts);
       continue;
     }
     const bool launch = x.launched * 2 >= x.n;
-    if (belongs == slow_on)
-      x = look_at_host(w, h, launch ? launched_on : late_on); /* how much: what most of them show */
+    if (belongs == is_slow_on)
+      x = sum_up_host(w, h, launch ? launches_late_on : is_late_on); /* how much: what most of them show */
     struct ni_cause *c = ni_cause_add(out, bursts ? NI_FIND_THROTTLING : NI_FIND_SLOW_HOST, NI_LEVEL_HOST, h);
     if (!c)
       return 0;
@@ -566,43 +590,46 @@ static int name_hosts(struct own *w, struct ni_causes *out,
     c->share = x.share / (float)x.n;
     c->of_gaps = x.of_gaps / (float)x.n;
     c->launch = launch;
-    c->rest = belongs == late_on;
-    if (belongs == late_on)
+    c->rest = belongs == is_late_on;
+    if (belongs == is_late_on)
       c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (ni_blame_host(b, i) == h)
         c->rest &= b->rank[i].n_slots <= 1;
-    c->alike = b->n_ranks;
-    if ((e = add_ranks(c, w, belongs, h)) < 0)
+    c->n_peers = b->n_ranks;
+    if ((e = append_ranks(c, w, belongs, h)) < 0)
       return e;
-    if (bursts && (e = add_hits(c, w)) < 0)
+    if (bursts && (e = set_burst_bins(c, w)) < 0)
       return e;
-    forget_host(w, h, bursts);
+    clear_host(w, h, bursts);
   }
   return e;
 }
 
-static int later(const void *a, const void *b, void *of) {
-  const struct late *l = of;
-  float x = l[*(const uint32_t *)a].excess_us, y = l[*(const uint32_t *)b].excess_us;
-  return x > y ? -1 : x < y ? 1 : *(const uint32_t *)a < *(const uint32_t *)b ? -1 : 1;
+static int compare_by_lateness(const void *a, const void *b, void *of) {
+  const struct rank_lateness *l = of;
+  const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+  const float x = l[i].excess_us, y = l[k].excess_us;
+  if (x > y || x < y)
+    return x > y ? -1 : 1;
+  return i < k ? -1 : 1;
 }
 
 /* The latest first: there is not room for all where chance lets many of thousands stand out. */
-static int name_ranks(struct own *w, struct ni_causes *out) {
+static int name_late_ranks(struct lateness *w, struct ni_causes *out) {
   uint32_t *order = malloc((w->b->n_ranks + 1) * sizeof *order);
   int e = order ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < w->b->n_ranks; i++)
     order[i] = i;
   if (e == 0)
-    qsort_r(order, w->b->n_ranks, sizeof *order, later, w->late);
+    qsort_r(order, w->b->n_ranks, sizeof *order, compare_by_lateness, w->late);
   for (uint32_t k = 0; e == 0 && k < w->b->n_ranks; k++) {
     const uint32_t i = order[k];
-    const struct late *l = &w->late[i];
+    const struct rank_lateness *l = &w->late[i];
     if (!l->late && !l->launch && !l->bursts)
       continue;
     /* a stage that has more to do has more idle time; of a host all ranks show it */
-    if (l->no_like)
+    if (l->no_peers)
       continue;
     if (out->n >= NI_CAUSES_MAX / 2) { /* the other half is for stages and links */
       out->left_out++;
@@ -619,21 +646,21 @@ static int name_ranks(struct own *w, struct ni_causes *out) {
     if (!l->bursts)
       c->lead = l->lead;
     c->rest = !l->launch && w->b->rank[i].n_slots == 1;
-    c->alike = l->alike;
-    e = add_ranks(c, w, itself, i);
+    c->n_peers = l->n_peers;
+    e = append_ranks(c, w, is_rank, i);
     if (e == 0 && l->bursts)
-      e = add_hits(c, w);
+      e = set_burst_bins(c, w);
   }
   free(order);
   return e;
 }
 
-/* More bytes, least or more, explain half of what it is late, or more. */
-static bool explained_by_bytes(const struct late *l, float more, float least) {
-  return l->late && !l->launch && more >= fmaxf(least, 0.5f * l->share);
+/* It has at least `least` more bytes, and they explain why it is late (BYTES_EXPLAIN). */
+static bool is_explained_by_bytes(const struct rank_lateness *l, float more, float least) {
+  return l->late && !l->launch && more >= fmaxf(least, BYTES_EXPLAIN * l->share);
 }
 
-static uint32_t members_of(const struct own *w, const uint32_t *part, uint32_t of) {
+static uint32_t count_members(const struct lateness *w, const uint32_t *part, uint32_t of) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < w->b->n_ranks; i++)
     n += part[i] == of;
@@ -644,18 +671,18 @@ static uint32_t members_of(const struct own *w, const uint32_t *part, uint32_t o
  * One cause for a replica that has more to do, by those of its ranks that are late by that. In a pipeline
  * most of the work of some lies between messages, where it is not compared. None of them is late any longer.
  */
-static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *part, const float *more,
+static int name_replica(struct lateness *w, struct ni_causes *out, const uint32_t *part, const float *more,
                         uint32_t of) {
   const struct ni_blame *b = w->b;
-  const uint32_t members = members_of(w, part, of);
-  uint32_t n = 0, alike = 0, from = 0, to = 0;
+  const uint32_t members = count_members(w, part, of);
+  uint32_t n = 0, n_peers = 0, from = 0, to = 0;
   float excess_us = 0, share = 0, of_gaps = 0, bytes = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
-    const struct late *l = &w->late[i];
+    const struct rank_lateness *l = &w->late[i];
     if (part[i] != of)
       continue;
     bytes += more[i];
-    if (!explained_by_bytes(l, more[i], members > 1 ? NI_UNEVEN_REPLICA : NI_UNEVEN_BYTES))
+    if (!is_explained_by_bytes(l, more[i], members > 1 ? NI_UNEVEN_REPLICA : NI_UNEVEN_BYTES))
       continue;
     if (n++ == 0 || l->from < from)
       from = l->from;
@@ -664,7 +691,7 @@ static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *pa
     excess_us += l->excess_us;
     share += l->share;
     of_gaps += l->of_gaps;
-    alike = l->alike;
+    n_peers = l->n_peers;
   }
   if (n == 0)
     return 0;
@@ -677,7 +704,7 @@ static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *pa
   c->share = share / (float)n;
   c->of_gaps = of_gaps / (float)n;
   c->more_bytes = bytes / (float)members;
-  c->alike = alike;
+  c->n_peers = n_peers;
   if (members == 1) {
     c->lead = w->late[of].lead;
     c->rest = b->rank[of].n_slots == 1;
@@ -687,12 +714,12 @@ static int name_replica(struct own *w, struct ni_causes *out, const uint32_t *pa
     if (part[i] != of)
       continue;
     w->late[i].late = false;
-    e = ni_cause_item(c, i);
+    e = ni_cause_add_item(c, i);
   }
   return e;
 }
 
-static int name_uneven(struct own *w, struct ni_causes *out) {
+static int name_uneven_replicas(struct lateness *w, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   float *more = malloc((b->n_ranks + 1) * sizeof *more);
   bool *uneven = calloc(b->n_ranks + 1, sizeof *uneven);
@@ -701,7 +728,7 @@ static int name_uneven(struct own *w, struct ni_causes *out) {
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     uneven[i] = more[i] > 0;
   if (e == 0)
-    ni_uneven_parts(b, uneven, part);
+    ni_uneven_find_replicas(b, uneven, part);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     if (uneven[i] && part[i] == i)
       e = name_replica(w, out, part, more, i);
@@ -711,7 +738,7 @@ static int name_uneven(struct own *w, struct ni_causes *out) {
   return e;
 }
 
-static int name_stages(struct own *w, struct ni_causes *out) {
+static int name_slow_stages(struct lateness *w, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   struct ni_stage_more *more = calloc(b->n_classes + 1, sizeof *more);
   int e = more ? ni_compare_stages(b, w->c.over_us, more) : -ENOMEM;
@@ -724,29 +751,31 @@ static int name_stages(struct own *w, struct ni_causes *out) {
     x->to = b->bins;
     x->share = x->of_gaps = more[c].share;
     x->can_be_work = more[c].can_be_work;
-    x->alike = b->n_classes;
+    x->n_peers = b->n_classes;
     for (uint32_t i = 0; i < b->n_ranks && x->excess_us <= 0; i++) {
       float us = 0;
       for (uint32_t k = 0; b->rank[i].cls == c && k < b->rank[i].n_places; k++)
         us += b->rank[i].place[k].usual_us;
       x->excess_us = us * (1 - 1 / (1 + more[c].share));
     }
-    e = add_ranks(x, w, of_class, c);
+    e = append_ranks(x, w, is_in_class, c);
   }
   free(more);
   return e;
 }
 
-int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
-  struct own w = {.b = b,
-                  .crowded = out->crowded,
-                  .late = calloc(b->n_ranks + 1, sizeof *w.late),
-                  .c.member = malloc((b->n_ranks + 1) * sizeof *w.c.member),
-                  .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch),
-                  .c.over_us = calloc(b->n_ranks + 1, sizeof *w.c.over_us),
-                  .means = malloc((b->n_ranks + 1) * sizeof *w.means),
-                  .c.lead = calloc(b->n_ranks + 1, sizeof *w.c.lead)};
-  int e = w.late && w.c.member && w.scratch && w.c.over_us && w.means && w.c.lead ? 0 : -ENOMEM;
+int ni_find_late_ranks(const struct ni_blame *b, struct ni_causes *out) {
+  struct lateness w = {.b = b,
+                       .crowded = out->crowded,
+                       .late = calloc(b->n_ranks + 1, sizeof *w.late),
+                       .c.member = malloc((b->n_ranks + 1) * sizeof *w.c.member),
+                       .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w.scratch),
+                       .c.over_us = calloc(b->n_ranks + 1, sizeof *w.c.over_us),
+                       .means = malloc((b->n_ranks + 1) * sizeof *w.means),
+                       .c.lead = calloc(b->n_ranks + 1, sizeof *w.c.lead)};
+  const bool has_room = w.late && w.scratch && w.means;
+  const bool has_room_to_compare = w.c.member && w.c.over_us && w.c.lead;
+  int e = has_room && has_room_to_compare ? 0 : -ENOMEM;
   if (e == 0)
     e = ni_launches_begin(&w.launches, b);
   if (b->waits_unseen)
@@ -756,21 +785,21 @@ int ni_causes_own(const struct ni_blame *b, struct ni_causes *out) {
   if (e == 0)
     judge_launches(&w);
   if (e == 0 && b->waits_unseen)
-    e = forget_who_may_wait(&w);
+    e = clear_who_may_wait(&w);
   if (e == 0)
-    e = name_uneven(&w, out);
+    e = name_uneven_replicas(&w, out);
   if (e == 0)
-    e = name_hosts(&w, out, slow_on);
+    e = name_late_hosts(&w, out, is_slow_on);
   if (e == 0)
-    e = name_hosts(&w, out, late_on);
+    e = name_late_hosts(&w, out, is_late_on);
   if (e == 0)
-    e = name_hosts(&w, out, burst_on);
+    e = name_late_hosts(&w, out, has_bursts_on);
   if (e == 0)
-    e = ni_spells_pauses(b, out);
+    e = ni_find_pauses(b, out);
   if (e == 0)
-    e = name_ranks(&w, out);
+    e = name_late_ranks(&w, out);
   if (e == 0 && b->stages && !b->waits_unseen)
-    e = name_stages(&w, out);
+    e = name_slow_stages(&w, out);
   for (uint32_t i = 0; w.late && i < b->n_ranks; i++)
     free(w.late[i].hit);
   ni_launches_end(&w.launches);

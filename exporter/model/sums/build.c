@@ -12,7 +12,7 @@
 #include "evidence/seats.h"
 #include "work/joined.h"
 #include "evidence/waits.h"
-#include "reading/right_clocks.h"
+#include "reading/correct_clocks.h"
 #include "exporter/base/order.h"
 #include "exporter/base/text/put.h"
 #include "exporter/base/text/safe_text.h"
@@ -20,7 +20,7 @@
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
 
 /* The four of NVIDIA's exporter come first, then by name. */
-static int func_place(const char *func) {
+static int rank_function(const char *func) {
   static const char *const four[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
   for (int i = 0; i < 4; i++)
     if (strcmp(func, four[i]) == 0)
@@ -28,18 +28,18 @@ static int func_place(const char *func) {
   return 4;
 }
 
-static int by_cell(const void *a, const void *b, void *run) {
+static int compare_cells(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct ni_sum_cell *x = &r->cell[*(const uint32_t *)a], *y = &r->cell[*(const uint32_t *)b];
   const char *f = ni_name_text(&r->names, x->func), *g = ni_name_text(&r->names, y->func);
   int k = NI_BY(x, y, type, kind);
   if (k || x->func == y->func)
     return k ? k : NI_BY(x, y, msg_bytes);
-  k = func_place(f) - func_place(g);
+  k = rank_function(f) - rank_function(g);
   return k ? k : strcmp(f, g);
 }
 
-static int by_comm(const void *a, const void *b, void *run) {
+static int compare_comms(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
   const struct ni_who_comm *x = &r->who.comm[i], *y = &r->who.comm[j];
@@ -47,7 +47,7 @@ static int by_comm(const void *a, const void *b, void *run) {
   return k ? k : NI_BY(x, y, n_ranks, run);
 }
 
-static int by_process(const void *a, const void *b, void *run) {
+static int compare_processes(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
   const struct ni_who_process *x = &r->who.process[i], *y = &r->who.process[j];
@@ -103,7 +103,7 @@ static int build_processes(struct ni_run *r, struct ni_summary *s) {
   if (!stated || !s->process || !s->host || !r->process_at || (e = guess_ranks(r, stated)) < 0)
     goto out;
   e = -ENOMEM;
-  if (!(order = ni_order(n, by_process, r)))
+  if (!(order = ni_order(n, compare_processes, r)))
     goto out;
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_sum_process *p = &r->process[order[i]];
@@ -196,7 +196,7 @@ static NI_ORDER_BY(by_rank, struct seat, comm, rank) static NI_ORDER_BY(by_host,
 }
 
 static int build_comms(struct ni_run *r, struct ni_summary *s) {
-  uint32_t n = r->who.n_comms, *order = ni_order(n, by_comm, r);
+  uint32_t n = r->who.n_comms, *order = ni_order(n, compare_comms, r);
   s->comm = calloc(n + 1, sizeof *s->comm);
   r->comm_at = calloc(n + 1, sizeof *r->comm_at);
   if (!order || !s->comm || !r->comm_at) {
@@ -223,7 +223,7 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
 }
 
 static int build_cells(struct ni_run *r, struct ni_summary *s) {
-  uint32_t *order = r->cell_order = ni_order(r->n_cells, by_cell, r);
+  uint32_t *order = r->cell_order = ni_order(r->n_cells, compare_cells, r);
   s->cell = calloc(r->n_cells + 1, sizeof *s->cell);
   if (!order || !s->cell)
     return -ENOMEM;
@@ -231,7 +231,7 @@ static int build_cells(struct ni_run *r, struct ni_summary *s) {
   for (uint32_t i = 0; i < r->n_cells; i++) {
     const struct ni_sum_cell *c = &r->cell[order[i]];
     const char *func = ni_name_text(&r->names, c->func);
-    if (c->records == 0 || (r->opt.compat && (c->kind != NI_KIND_COLL || func_place(func) == 4)))
+    if (c->records == 0 || (r->opt.compat && (c->kind != NI_KIND_COLL || rank_function(func) == 4)))
       continue;
     order[kept++] = order[i];
     struct ni_cell *x = &s->cell[s->n_cells++];
@@ -282,7 +282,7 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   return e;
 }
 
-static const char *written_by(const struct ni_run *r) {
+static const char *name_producers(const struct ni_run *r) {
   /* Several sources in one folder: the first one stands for them. */
   static const char *const some[NI_IMPORTS] =
       {"nccl-inspector, some of it imported from Kineto traces",
@@ -310,7 +310,7 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
   s->job = (struct ni_job_facts){.world_size = -1,
                                  .nccl_version = -1,
                                  .formats = ni_name_text(&r->names, code),
-                                 .producers = written_by(r)};
+                                 .producers = name_producers(r)};
   const char *job = NULL;
   bool told = false, alike = true;
   /* smallest texts, largest numbers: whoever came first */
@@ -335,7 +335,7 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
 }
 
 /* Of so many collectives one has a record, as the logs count; else as they state. */
-static double one_in(const struct ni_run *r) {
+static double measure_sampling(const struct ni_run *r) {
   const struct ni_ledger *l = &r->ledger;
   uint64_t written = 0, sampled = 0, stated = 1;
   for (size_t i = 0; i < l->n_members; i++) {
@@ -352,7 +352,7 @@ static double one_in(const struct ni_run *r) {
 }
 
 int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
-  int e = ni_right_clocks(r);
+  int e = ni_correct_clocks(r);
   if (!r->opt.compat)
     s->clocks = &r->clocks;
   if (e == 0)
@@ -366,7 +366,7 @@ int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
   if (e == 0)
     e = build_job(r, s);
   s->approximate = r->opt.approximate;
-  s->one_in = one_in(r);
+  s->one_in = measure_sampling(r);
   if (e < 0 || !r->tally.any)
     return e;
   s->buckets.width_ns = r->opt.bucket_ns;
@@ -383,7 +383,7 @@ enum { NO_HOST = -1, HOSTS = -2 };
  * Of each group the host that has all of its records; HOSTS: there are several. NULL: no memory. Caller
  * frees.
  */
-static int64_t *hosts_of_groups(const struct ni_summary *s) {
+static int64_t *find_hosts_of_groups(const struct ni_summary *s) {
   int64_t *host = malloc((s->n_groups + 1) * sizeof *host);
   for (size_t i = 0; host && i < s->n_groups; i++)
     host[i] = NO_HOST;
@@ -399,11 +399,11 @@ static int64_t *hosts_of_groups(const struct ni_summary *s) {
  * other hosts do too: what one alone does is spread around its own median, which says nothing of the host.
  * Nor do messages: how long a stage waits for another one in them is the schedule's.
  */
-static int relative_bandwidths(struct ni_summary *s) {
+static int compare_bandwidths(struct ni_summary *s) {
   double *sum = calloc(s->n_processes + 1, sizeof *sum), *n = calloc(s->n_processes + 1, sizeof *n);
   double *shared_sum = calloc(s->n_processes + 1, sizeof *sum),
          *shared_n = calloc(s->n_processes + 1, sizeof *n);
-  int64_t *only_host = hosts_of_groups(s);
+  int64_t *only_host = find_hosts_of_groups(s);
   int e = sum && n && shared_sum && shared_n && only_host ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_by_process; i++) {
     const struct ni_slice *x = &s->by_process[i];
@@ -453,7 +453,7 @@ static int relative_bandwidths(struct ni_summary *s) {
 }
 
 /* Groups of one type, kind and function are neighbours; [from, to) are such. */
-static void of_best(struct ni_summary *s, size_t from, size_t to, size_t *slice) {
+static void compare_with_best(struct ni_summary *s, size_t from, size_t to, size_t *slice) {
   double best[NI_TIMING_COUNT] = {0};
   for (size_t i = from; i < to; i++) {
     const struct ni_group *g = &s->group[i];
@@ -474,7 +474,7 @@ static void of_best(struct ni_summary *s, size_t from, size_t to, size_t *slice)
 
 /* Durations say clearly what own time does not: where ranks call at a pace that something else sets, all but
  * the late one are idle before they call. */
-static bool one_is_waited_for(const struct ni_summary *s) {
+static bool is_one_waited_for(const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     if (p->compared >= NI_FIND_COMPARED_MIN &&
@@ -486,7 +486,7 @@ static bool one_is_waited_for(const struct ni_summary *s) {
 }
 
 /* The time of its records; of a fused kernel once. */
-static double counted_us(const struct ni_group *g) {
+static double sum_counted_us(const struct ni_group *g) {
   const double us = g->us.mean * (double)g->us.n - (double)g->tail_ns / 1e3;
   return us > 0 ? us : 0;
 }
@@ -495,22 +495,22 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   double all = 0;
   size_t slice = 0;
   for (size_t i = 0; i < s->n_groups; i++)
-    all += counted_us(&s->group[i]);
+    all += sum_counted_us(&s->group[i]);
   for (size_t from = 0, to; from < s->n_groups; from = to) {
     const struct ni_group *f = &s->group[from];
     for (to = from; to < s->n_groups && s->group[to].type == f->type && s->group[to].kind == f->kind &&
          strcmp(s->group[to].func, f->func) == 0;
          to++) {
       struct ni_group *g = &s->group[to];
-      g->time_share = all > 0 ? counted_us(g) / all : 0;
+      g->time_share = all > 0 ? sum_counted_us(g) / all : 0;
     }
-    of_best(s, from, to, &slice);
+    compare_with_best(s, from, to, &slice);
   }
-  int e = relative_bandwidths(s);
+  int e = compare_bandwidths(s);
   const bool waits = !s->approximate && !r->opt.compat;
   if (e == 0 && s->by_own_time && waits)
     e = ni_waits_findings(r, s);
-  if (s->by_own_time && s->n_findings == 0 && one_is_waited_for(s)) {
+  if (s->by_own_time && s->n_findings == 0 && is_one_waited_for(s)) {
     s->by_own_time = false;
     s->why_durations = "own time does not explain whom the others wait for";
   }

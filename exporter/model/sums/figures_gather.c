@@ -6,7 +6,7 @@
 
 #include "exporter/base/order.h"
 
-static int by_loss(const void *a, const void *b) {
+static int compare_outliers_by_loss(const void *a, const void *b) {
   const struct ni_outlier *x = a, *y = b;
   if (x->lost_us != y->lost_us)
     return x->lost_us > y->lost_us ? -1 : 1;
@@ -88,7 +88,7 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
     s->outlier[s->n_outliers++].group = group[t->late[i].group];
   }
   free(group);
-  qsort(s->outlier, s->n_outliers, sizeof *s->outlier, by_loss);
+  qsort(s->outlier, s->n_outliers, sizeof *s->outlier, compare_outliers_by_loss);
   return 0;
 }
 

@@ -5,7 +5,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
-#include "exporter/model/sums/reading/right_clocks.h"
+#include "exporter/model/sums/reading/correct_clocks.h"
 
 struct open_piece {
   struct ni_segment_reader reader;
@@ -43,7 +43,7 @@ struct ni_join {
   uint64_t duplicates;
 };
 
-static bool piece_before(const struct ni_piece *a, const struct ni_piece *b) {
+static bool is_piece_before(const struct ni_piece *a, const struct ni_piece *b) {
   if (a->file != b->file)
     return a->file < b->file;
   if (a->range != b->range)
@@ -52,7 +52,7 @@ static bool piece_before(const struct ni_piece *a, const struct ni_piece *b) {
 }
 
 /* By communicator, rank, process, smallest sn, place in the input. */
-static int by_stream(const void *a, const void *b, void *run) {
+static int compare_by_stream(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct ni_piece *x = *(struct ni_piece *const *)a, *y = *(struct ni_piece *const *)b;
   const struct ni_who_member *m = &r->who.member[x->member], *k = &r->who.member[y->member];
@@ -66,10 +66,10 @@ static int by_stream(const void *a, const void *b, void *run) {
     return p < q ? -1 : 1;
   if (x->s.min_sn != y->s.min_sn)
     return x->s.min_sn < y->s.min_sn ? -1 : 1;
-  return piece_before(x, y) ? -1 : 1;
+  return is_piece_before(x, y) ? -1 : 1;
 }
 
-static int open_next(struct ni_join *j, struct stream *s) {
+static int open_next_piece(struct ni_join *j, struct stream *s) {
   if (!ni_array_room_one(s->open, s->n_open, s->cap_open))
     return -ENOMEM;
   struct open_piece *o = &s->open[s->n_open];
@@ -86,17 +86,17 @@ static int open_next(struct ni_join *j, struct stream *s) {
 
 static void take_head(struct stream *s, const struct ni_entry *head) {
   s->head = *head;
-  ni_right_entry(&s->clock, &s->head);
+  ni_correct_entry(&s->clock, &s->head);
 }
 
 /* Takes the smallest of the open heads; opens a piece once its numbers may come. */
-static int choose(struct ni_join *j, struct stream *s) {
+static int choose_head(struct ni_join *j, struct stream *s) {
   for (;;) {
     size_t best = 0;
     for (size_t i = 1; i < s->n_open; i++)
       if (s->open[i].head.sn < s->open[best].head.sn ||
           (s->open[i].head.sn == s->open[best].head.sn &&
-           piece_before(s->open[i].piece, s->open[best].piece)))
+           is_piece_before(s->open[i].piece, s->open[best].piece)))
         best = i;
     if (s->next == s->n || (s->n_open && s->piece[s->next]->s.min_sn > s->open[best].head.sn)) {
       s->has = s->n_open > 0;
@@ -105,13 +105,13 @@ static int choose(struct ni_join *j, struct stream *s) {
         take_head(s, &s->open[best].head);
       return 0;
     }
-    int e = open_next(j, s);
+    int e = open_next_piece(j, s);
     if (e < 0)
       return e;
   }
 }
 
-static int advance(struct ni_join *j, struct stream *s) {
+static int advance_stream(struct ni_join *j, struct stream *s) {
   struct open_piece *o = &s->open[s->at];
   int e = ni_segment_next(&o->reader, &o->head);
   if (e < 0)
@@ -124,15 +124,15 @@ static int advance(struct ni_join *j, struct stream *s) {
     ni_segment_read_end(&o->reader);
     *o = s->open[--s->n_open];
   }
-  return choose(j, s);
+  return choose_head(j, s);
 }
 
-static bool comm_before(const struct comm *a, const struct comm *b) {
+static bool is_comm_before(const struct comm *a, const struct comm *b) {
   return a->sn != b->sn ? a->sn < b->sn : a->order < b->order;
 }
 
 /* The smallest head of its streams; false: all are at their end. */
-static bool smallest(struct comm *c) {
+static bool find_smallest_head(struct comm *c) {
   bool any = false;
   for (size_t i = 0; i < c->n; i++) {
     if (!c->stream[i].has || (any && c->stream[i].head.sn >= c->sn))
@@ -150,7 +150,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
     return -ENOMEM;
   j->r = r;
   j->cell = cell;
-  qsort_r(cell->piece, cell->n, sizeof *cell->piece, by_stream, r);
+  qsort_r(cell->piece, cell->n, sizeof *cell->piece, compare_by_stream, r);
   size_t n_streams = 0, n_comms = 0;
   for (size_t i = 0; i < cell->n; i++) {
     bool new_stream = i == 0 || cell->piece[i]->member != cell->piece[i - 1]->member;
@@ -181,14 +181,14 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
     j->comm[j->n_comms - 1].n++;
   }
   for (size_t i = 0; i < j->n_streams; i++) {
-    int e = choose(j, &j->stream[i]);
+    int e = choose_head(j, &j->stream[i]);
     if (e < 0)
       return e;
   }
   for (size_t i = 0; i < j->n_comms; i++)
-    if (smallest(&j->comm[i]))
+    if (find_smallest_head(&j->comm[i]))
       j->heap[j->n_heap++] = &j->comm[i];
-  ni_heap_make(j->heap, j->n_heap, comm_before);
+  ni_heap_make(j->heap, j->n_heap, is_comm_before);
   return 0;
 }
 
@@ -215,14 +215,14 @@ int ni_join_next(struct ni_join *j, struct ni_operation *op) {
     while (s->has && s->head.sn == c->sn) {
       int e = add_part(j, op, s);
       if (e == 0)
-        e = advance(j, s);
+        e = advance_stream(j, s);
       if (e < 0)
         return e;
     }
   }
-  if (!smallest(c))
+  if (!find_smallest_head(c))
     j->heap[0] = j->heap[--j->n_heap];
-  ni_heap_down(j->heap, j->n_heap, 0, comm_before);
+  ni_heap_down(j->heap, j->n_heap, 0, is_comm_before);
   return 1;
 }
 

@@ -87,7 +87,7 @@ void ni_heat_sources(const struct ni_summary *s, uint32_t *source) {
   }
 }
 
-static int by_share(const void *a, const void *b, void *summary) {
+static int compare_groups_by_share(const void *a, const void *b, void *summary) {
   const struct ni_summary *s = summary;
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   double p = s->group[x].time_share, q = s->group[y].time_share;
@@ -95,7 +95,7 @@ static int by_share(const void *a, const void *b, void *summary) {
 }
 
 uint32_t *ni_groups_by_share(const struct ni_summary *s) {
-  return ni_order((uint32_t)s->n_groups, by_share, (void *)s);
+  return ni_order((uint32_t)s->n_groups, compare_groups_by_share, (void *)s);
 }
 
 void ni_render_say(const struct ni_render_options *o, const char *line) {

@@ -58,7 +58,7 @@ struct matching {
 };
 
 /* *out NULL: there are too many. */
-static int find(struct matching *m, uint32_t comm, int32_t from, int32_t to, struct pair **out) {
+static int find_or_add_pair(struct matching *m, uint32_t comm, int32_t from, int32_t to, struct pair **out) {
   const uint64_t hash = ni_hash(ni_hash(comm, (uint32_t)from), (uint32_t)to);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&m->at_hash, hash, &at)) != NI_INDEX_NONE;) {
@@ -83,7 +83,7 @@ static int find(struct matching *m, uint32_t comm, int32_t from, int32_t to, str
   return 0;
 }
 
-static int push(struct queue *q, const struct waiting *w) {
+static int push_waiting(struct queue *q, const struct waiting *w) {
   if (q->n == q->cap) {
     uint32_t cap = q->cap ? 2 * q->cap : 8;
     struct waiting *p = malloc(cap * sizeof *p);
@@ -99,11 +99,11 @@ static int push(struct queue *q, const struct waiting *w) {
 }
 
 /* x stands before y, by their numbers: of whatever follows y on its side none is that of x. */
-static bool is_past(const struct waiting *x, const struct waiting *y) {
+static bool is_number_before(const struct waiting *x, const struct waiting *y) {
   return x->pair_sn != NI_NO_SN && y->pair_sn != NI_NO_SN && x->pair_sn < y->pair_sn;
 }
 
-static struct waiting pop(struct matching *m, struct queue *q) {
+static struct waiting pop_waiting(struct matching *m, struct queue *q) {
   const struct waiting first = q->item[q->first];
   q->first = (q->first + 1) % q->cap;
   q->n--;
@@ -112,11 +112,11 @@ static struct waiting pop(struct matching *m, struct queue *q) {
 }
 
 /* side: 0 Send, 1 Recv. */
-static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
+static int match_record(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
   const int32_t peer = ni_entry_peer(&part->e), from = side ? peer : part->rank,
                 to = side ? part->rank : peer;
   struct pair *p;
-  int e = find(m, comm, from, to, &p);
+  int e = find_or_add_pair(m, comm, from, to, &p);
   if (!p) {
     m->s->pair_records_left_out += e == 0;
     return e;
@@ -129,9 +129,9 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
     return e;
   const struct waiting w = {part->e.exec_ns, ni_entry_pair_sn(&part->e), part->e.timing};
   struct queue *other = &p->queue[!side];
-  while (other->n && is_past(&other->item[other->first], &w))
-    pop(m, other);
-  if (other->n && is_past(&w, &other->item[other->first]))
+  while (other->n && is_number_before(&other->item[other->first], &w))
+    pop_waiting(m, other);
+  if (other->n && is_number_before(&w, &other->item[other->first]))
     return 0; /* the other side did not record it */
   if (other->n == 0) {
     if (m->waiting == WAITING_MAX) {
@@ -139,9 +139,9 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
       return 0;
     }
     m->waiting++;
-    return push(&p->queue[side], &w);
+    return push_waiting(&p->queue[side], &w);
   }
-  const struct waiting x = pop(m, other);
+  const struct waiting x = pop_waiting(m, other);
   p->matched++;
   /*
    * Durations by different clocks are not compared, and the bracket around the enqueue says nothing of the
@@ -165,7 +165,7 @@ struct side {
   bool has;
 };
 
-static int advance(struct matching *m, struct side *x) {
+static int advance_side(struct matching *m, struct side *x) {
   int got = 0;
   while (x->join && (got = ni_join_next(x->join, &x->op)) > 0)
     if (!m->r->opt.skip_first || x->taken[x->op.comm]++ >= m->r->opt.skip_first)
@@ -174,7 +174,7 @@ static int advance(struct matching *m, struct side *x) {
   return got < 0 ? got : 0;
 }
 
-static int add_rows(struct matching *m, const struct ni_cell *cell) {
+static int add_pair_rows(struct matching *m, const struct ni_cell *cell) {
   struct ni_summary *s = m->s;
   if (s->n_pairs + m->n > m->cap_pairs &&
       !ni_array_more(&s->pair, &m->cap_pairs, s->n_pairs + m->n, sizeof *s->pair))
@@ -207,7 +207,7 @@ static int add_rows(struct matching *m, const struct ni_cell *cell) {
   return 0;
 }
 
-static void forget(struct matching *m) {
+static void free_open_pairs(struct matching *m) {
   for (uint32_t i = 0; i < m->n; i++) {
     struct pair *p = &m->pair[i];
     for (int k = 0; k < 2; k++) {
@@ -221,7 +221,7 @@ static void forget(struct matching *m) {
   ni_index_free(&m->at_hash);
 }
 
-static bool is(const struct ni_cell *c, const char *func) {
+static bool is_cell_of(const struct ni_cell *c, const char *func) {
   return c->kind == NI_KIND_P2P && strcmp(c->func, func) == 0;
 }
 
@@ -238,7 +238,7 @@ static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_
     if (e == 0 && from[k])
       e = ni_join_begin(&side[k].join, r, from[k]);
     if (e == 0)
-      e = advance(m, &side[k]);
+      e = advance_side(m, &side[k]);
   }
   uint64_t n = 0;
   while (e == 0 && (side[0].has || side[1].has)) {
@@ -247,30 +247,30 @@ static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_
       e = -EINTR;
     uint32_t comm = r->comm_at[side[k].op.comm];
     for (uint32_t i = 0; e == 0 && i < side[k].op.n; i++)
-      e = take(m, &side[k].op.part[i], comm, k);
+      e = match_record(m, &side[k].op.part[i], comm, k);
     if (e == 0)
-      e = advance(m, &side[k]);
+      e = advance_side(m, &side[k]);
   }
   if (e == 0)
-    e = add_rows(m, cell);
+    e = add_pair_rows(m, cell);
   for (int k = 0; k < 2; k++) {
     ni_join_end(side[k].join);
     free(side[k].taken);
   }
-  forget(m);
+  free_open_pairs(m);
   return e;
 }
 
-static int place(const struct ni_p2p_pair *x, const struct ni_p2p_pair *y) {
+static int compare_by_ranks(const struct ni_p2p_pair *x, const struct ni_p2p_pair *y) {
   return NI_BY(x, y, comm, from, to, msg_bytes);
 }
-static int by_place(const void *a, const void *b) { return place(a, b); }
-static int by_time(const void *a, const void *b) {
+static int compare_pairs(const void *a, const void *b) { return compare_by_ranks(a, b); }
+static int compare_pairs_by_time(const void *a, const void *b) {
   const struct ni_p2p_pair *x = a, *y = b;
-  return x->exec_ns != y->exec_ns ? (x->exec_ns > y->exec_ns ? -1 : 1) : place(x, y);
+  return x->exec_ns != y->exec_ns ? (x->exec_ns > y->exec_ns ? -1 : 1) : compare_by_ranks(x, y);
 }
 
-static int beside(const struct ni_cell *x, const struct ni_cell *c, const char *func) {
+static int compare_with_counterpart(const struct ni_cell *x, const struct ni_cell *c, const char *func) {
   int k = x->type != c->type   ? (x->type < c->type ? -1 : 1)
       : x->kind != NI_KIND_P2P ? -1
                                : strcmp(x->func, func);
@@ -280,25 +280,25 @@ static int beside(const struct ni_cell *x, const struct ni_cell *c, const char *
 /*
  * The other function's cell of the same type and size. Cells stand by type, kind, function (by name), size.
  */
-static const struct ni_cell *other_side(const struct ni_summary *s, const struct ni_cell *c,
-                                        const char *func) {
+static const struct ni_cell *find_counterpart_cell(const struct ni_summary *s, const struct ni_cell *c,
+                                                   const char *func) {
   size_t i;
-  ni_array_search(i, s->n_cells, beside(&s->cell[i], c, func) < 0);
-  return i < s->n_cells && beside(&s->cell[i], c, func) == 0 ? &s->cell[i] : NULL;
+  ni_array_search(i, s->n_cells, compare_with_counterpart(&s->cell[i], c, func) < 0);
+  return i < s->n_cells && compare_with_counterpart(&s->cell[i], c, func) == 0 ? &s->cell[i] : NULL;
 }
 
 /* Keeps the rows with the most time. */
-static void prune(struct ni_summary *s) {
+static void keep_longest_pairs(struct ni_summary *s) {
   if (s->n_pairs <= NI_SUM_PAIRS)
     return;
-  qsort(s->pair, s->n_pairs, sizeof *s->pair, by_time);
+  qsort(s->pair, s->n_pairs, sizeof *s->pair, compare_pairs_by_time);
   for (size_t i = NI_SUM_PAIRS; i < s->n_pairs; i++)
     s->pair_records_left_out += s->pair[i].sends + s->pair[i].recvs;
   s->n_pairs = NI_SUM_PAIRS;
 }
 
 /* All ranks' rows come to rank 0 of the team. */
-static int gather(const struct ni_run *r, struct ni_summary *s) {
+static int gather_team_pairs(const struct ni_run *r, struct ni_summary *s) {
   const struct ni_team *t = r->team;
   struct ni_wire w = {0};
   if (t->rank) {
@@ -327,12 +327,12 @@ static int gather(const struct ni_run *r, struct ni_summary *s) {
     free(got.at);
     if (!all)
       return -ENOMEM;
-    prune(s);
+    keep_longest_pairs(s);
   }
   return 0;
 }
 
-int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
+int ni_pairs_match(struct ni_run *r, struct ni_summary *s) {
   struct matching m = {.r = r, .s = s};
   int e = 0;
   bool any = false;
@@ -349,10 +349,10 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
       m.sampled[r->comm_at[i]] = true;
   for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
     const struct ni_cell *c = &s->cell[i];
-    bool send = is(c, "Send"), recv = is(c, "Recv");
+    bool send = is_cell_of(c, "Send"), recv = is_cell_of(c, "Recv");
     if (!send && !recv)
       continue;
-    const struct ni_cell *pair = other_side(s, c, send ? "Recv" : "Send");
+    const struct ni_cell *pair = find_counterpart_cell(s, c, send ? "Recv" : "Send");
     struct ni_sum_cell *other = pair ? &r->cell[r->cell_order[pair - s->cell]] : NULL;
     struct ni_sum_cell *own = &r->cell[r->cell_order[i]];
     if (send)
@@ -360,13 +360,13 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
     else if (!other)
       e = match_size(&m, c, NULL, own);
     if (e == 0)
-      prune(s);
+      keep_longest_pairs(s);
   }
   free(m.pair);
   free(m.sampled);
   if (e == 0 && r->team)
-    e = gather(r, s);
+    e = gather_team_pairs(r, s);
   if (e == 0 && s->n_pairs)
-    qsort(s->pair, s->n_pairs, sizeof *s->pair, by_place);
+    qsort(s->pair, s->n_pairs, sizeof *s->pair, compare_pairs);
   return e;
 }

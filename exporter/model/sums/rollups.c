@@ -34,7 +34,7 @@ struct ni_rollups {
   struct ni_index at_hash;
 };
 
-static struct entry *find(struct ni_rollups *t, const struct entry *k, uint64_t *hash) {
+static struct entry *find_rollup(struct ni_rollups *t, const struct entry *k, uint64_t *hash) {
   *hash =
       ni_hash(ni_hash(ni_hash(k->msg_bytes, k->msg_to_bytes), k->func), (uint64_t)k->kind << 8 | k->timing);
   uint32_t i;
@@ -48,17 +48,17 @@ static struct entry *find(struct ni_rollups *t, const struct entry *k, uint64_t 
 }
 
 /* key: which one; l: what is added. */
-static int add(struct ni_run *r, const struct entry *key, const struct entry *l) {
+static int add_rollup(struct ni_run *r, const struct entry *key, const struct entry *l) {
   if (!r->rollups && !(r->rollups = calloc(1, sizeof *r->rollups)))
     return -ENOMEM;
   struct ni_rollups *t = r->rollups;
   uint64_t hash;
-  struct entry k = *key, *e = find(t, &k, &hash);
+  struct entry k = *key, *e = find_rollup(t, &k, &hash);
   if (!e && t->n >= KEYS_MAX) { /* all functions and sizes of that kind and source */
     k.func = 0;
     k.msg_bytes = 0;
     k.msg_to_bytes = INT64_MAX;
-    e = find(t, &k, &hash);
+    e = find_rollup(t, &k, &hash);
   }
   if (!e) {
     if (!ni_array_room(t->entry, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0)
@@ -86,7 +86,7 @@ static int add(struct ni_run *r, const struct entry *key, const struct entry *l)
 }
 
 /* In the bucket of the last ns that the line describes. Its histogram says nothing of parts of it. */
-static int add_to_bucket(struct ni_run *r, const struct entry *k, const struct ni_rollup_line *l) {
+static int add_rollup_to_bucket(struct ni_run *r, const struct entry *k, const struct ni_rollup_line *l) {
   const struct ni_bucket_row key = {.bucket = ni_bucket_of((int64_t)l->to_ns - 1, r->opt.bucket_ns),
                                     .comm = NI_BUCKET_NONE,
                                     .log_group = NI_BUCKET_NONE,
@@ -112,7 +112,7 @@ bool ni_rollups_wanted(const struct ni_run *r) {
       !r->opt.filter.sn.n && !r->opt.filter.size.n && !r->opt.filter.tag.n;
 }
 
-int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
+int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
   if (!ni_rollups_wanted(r) || !l->count)
     return 0;
   struct entry k = {.func = func,
@@ -127,14 +127,14 @@ int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line 
   k.max_ns = l->max_ns;
   memcpy(k.hist, l->hist, sizeof k.hist);
   pthread_mutex_lock(&r->lock);
-  int e = add(r, &k, &k);
+  int e = add_rollup(r, &k, &k);
   if (e == 0 && r->opt.bucket_ns)
-    e = add_to_bucket(r, &k, l);
+    e = add_rollup_to_bucket(r, &k, l);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
 
-static int by_name(const void *a, const void *b, void *run) {
+static int compare_entries_by_name(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct entry *x = &r->rollups->entry[*(const uint32_t *)a],
                      *y = &r->rollups->entry[*(const uint32_t *)b];
@@ -143,7 +143,7 @@ static int by_name(const void *a, const void *b, void *run) {
 }
 
 /* The same by time. Storing puts them in order, and nothing can be added then. */
-static void wire_buckets(struct ni_wire *w, struct ni_run *r) {
+static void wire_rollup_buckets(struct ni_wire *w, struct ni_run *r) {
   size_t n = r->rolled.n;
   if (!w->load)
     ni_bucket_sort(&r->rolled);
@@ -182,7 +182,7 @@ static void wire_buckets(struct ni_wire *w, struct ni_run *r) {
 
 void ni_rollups_wire(struct ni_wire *w, struct ni_run *r) {
   size_t n = r->rollups ? r->rollups->n : 0;
-  uint32_t *order = w->load ? NULL : ni_order((uint32_t)n, by_name, r);
+  uint32_t *order = w->load ? NULL : ni_order((uint32_t)n, compare_entries_by_name, r);
   if (!w->load && !order)
     w->bad = true;
   ni_wire_count(w, &n, 8);
@@ -196,18 +196,18 @@ void ni_rollups_wire(struct ni_wire *w, struct ni_run *r) {
     ni_wire_u64s(w, k.hist, NI_HIST_BUCKETS);
     k.kind = (uint8_t)kind;
     k.timing = (uint8_t)timing;
-    if (w->load && !w->bad && add(r, &k, &k) < 0)
+    if (w->load && !w->bad && add_rollup(r, &k, &k) < 0)
       w->bad = true;
   }
   free(order);
-  wire_buckets(w, r);
+  wire_rollup_buckets(w, r);
 }
 
 /*
  * Upper edge of the bucket in which the q-th value lies, at most the maximum: never below what interpolation
  * gives.
  */
-static uint64_t quantile(const struct entry *e, double q) {
+static uint64_t bound_quantile(const struct entry *e, double q) {
   uint64_t below = 0, want = (uint64_t)ceil(q * (double)(e->in_hist - 1));
   for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) {
     below += e->hist[i];
@@ -217,7 +217,7 @@ static uint64_t quantile(const struct entry *e, double q) {
   return e->max_ns;
 }
 
-static int by_key(const void *a, const void *b) {
+static int compare_rolled(const void *a, const void *b) {
   const struct ni_rolled *x = a, *y = b;
   int k = NI_BY(x, y, kind);
   if (k == 0)
@@ -248,15 +248,15 @@ int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
                             .func = *func ? func : "(others)"};
     s->capped += ni_capped((const uint64_t[]){o->count, o->sum_bytes, o->sum_ns}, 3);
     if (e->in_hist) {
-      o->p50_ns = quantile(e, 0.5);
-      o->p99_ns = quantile(e, 0.99);
+      o->p50_ns = bound_quantile(e, 0.5);
+      o->p99_ns = bound_quantile(e, 0.99);
     }
     for (size_t g = 0; !o->msg_to_bytes && g < s->n_groups; g++)
       if (s->group[g].kind == o->kind && s->group[g].timing == o->timing &&
           s->group[g].msg_bytes == o->msg_bytes && strcmp(s->group[g].func, o->func) == 0)
         o->records += s->group[g].records;
   }
-  qsort(s->rolled, s->n_rolled, sizeof *s->rolled, by_key);
+  qsort(s->rolled, s->n_rolled, sizeof *s->rolled, compare_rolled);
   return 0;
 }
 

@@ -10,22 +10,22 @@
 #include "exporter/model/counters/series.h"
 #include "exporter/model/sums/state.h"
 
-static uint64_t hash_of(const struct ni_bucket_row *k) {
+static uint64_t hash_bucket_key(const struct ni_bucket_row *k) {
   return ni_hash(
       ni_hash(ni_hash((uint64_t)k->bucket, (uint64_t)k->comm << 32 | k->log_group), (uintptr_t)k->func),
       (uint64_t)k->kind << 8 | k->timing);
 }
 
-static bool same(const struct ni_bucket_row *a, const struct ni_bucket_row *b) {
+static bool is_same_bucket(const struct ni_bucket_row *a, const struct ni_bucket_row *b) {
   return a->bucket == b->bucket && a->comm == b->comm && a->log_group == b->log_group && a->func == b->func &&
       a->kind == b->kind && a->timing == b->timing;
 }
 
 int ni_bucket_find(struct ni_bucket_table *t, const struct ni_bucket_row *key, struct ni_bucket_row **out) {
-  const uint64_t hash = hash_of(key);
+  const uint64_t hash = hash_bucket_key(key);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;)
-    if (same(&t->row[k], key)) {
+    if (is_same_bucket(&t->row[k], key)) {
       *out = &t->row[k];
       return 0;
     }
@@ -58,7 +58,7 @@ int ni_bucket_merge(struct ni_bucket_table *to, const struct ni_bucket_table *fr
   return 0;
 }
 
-static int by_time(const void *a, const void *b) {
+static int compare_buckets_by_time(const void *a, const void *b) {
   const struct ni_bucket_row *x = a, *y = b;
   int k = NI_BY(x, y, bucket, log_group, comm, kind);
   if (k == 0)
@@ -68,7 +68,7 @@ static int by_time(const void *a, const void *b) {
 
 void ni_bucket_sort(struct ni_bucket_table *t) {
   if (t->n)
-    qsort(t->row, t->n, sizeof *t->row, by_time);
+    qsort(t->row, t->n, sizeof *t->row, compare_buckets_by_time);
   ni_index_free(&t->at_hash);
 }
 
@@ -80,8 +80,8 @@ void ni_bucket_free(struct ni_bucket_table *t) {
 
 /* ---- counters of hosts ---- */
 
-static int find_host(struct ni_host_buckets *t, const struct ni_host_bucket *key,
-                     struct ni_host_bucket **out) {
+static int find_host_bucket(struct ni_host_buckets *t, const struct ni_host_bucket *key,
+                            struct ni_host_bucket **out) {
   const uint64_t hash =
       ni_hash(ni_hash(ni_hash(ni_hash((uint64_t)key->bucket, (uintptr_t)key->host), (uintptr_t)key->source),
                       (uintptr_t)key->device),
@@ -108,10 +108,10 @@ static int find_host(struct ni_host_buckets *t, const struct ni_host_bucket *key
 }
 
 /* What a counter did in its bucket becomes a row; not where it stood still. */
-static int put_now(struct ni_host_buckets *t, struct ni_host_bucket *x) {
+static int flush_counter(struct ni_host_buckets *t, struct ni_host_bucket *x) {
   struct ni_host_bucket *row;
   int e = 0;
-  if (x->samples && (x->kind == NI_METRIC_GAUGE || x->sum) && (e = find_host(t, x, &row)) == 0) {
+  if (x->samples && (x->kind == NI_METRIC_GAUGE || x->sum) && (e = find_host_bucket(t, x, &row)) == 0) {
     row->samples += x->samples;
     row->sum += x->sum;
     row->seconds += x->seconds;
@@ -131,7 +131,7 @@ static int put_now(struct ni_host_buckets *t, struct ni_host_bucket *x) {
 int ni_host_buckets_flush(struct ni_host_buckets *t) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < t->n_now; i++)
-    e = put_now(t, &t->now[i]);
+    e = flush_counter(t, &t->now[i]);
   t->n_now = 0;
   return e;
 }
@@ -182,7 +182,7 @@ int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const stru
     if (d.state != NI_CHANGE_NONE && d.state != NI_CHANGE_CHANGED && d.state != NI_CHANGE_LEVEL)
       continue;
     if (x->samples && x->bucket != bucket)
-      e = put_now(t, x);
+      e = flush_counter(t, x);
     x->bucket = bucket;
     x->samples++;
     x->sum += value;
@@ -195,7 +195,7 @@ int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const stru
   return e;
 }
 
-static int by_host(const void *a, const void *b) {
+static int compare_host_buckets(const void *a, const void *b) {
   const struct ni_host_bucket *x = a, *y = b;
   const char *const p[] = {x->host, x->source, x->device, x->counter},
                     *const q[] = {y->host, y->source, y->device, y->counter};
@@ -231,7 +231,7 @@ void ni_buckets_end(struct ni_run *r, struct ni_summary *s) {
     }
   }
   if (b->hosts.n)
-    qsort(b->hosts.row, b->hosts.n, sizeof *b->hosts.row, by_host);
+    qsort(b->hosts.row, b->hosts.n, sizeof *b->hosts.row, compare_host_buckets);
   for (size_t i = 0; i < b->hosts.n; i++)
     b->hosts.row[i].bucket -= first;
 }

@@ -18,7 +18,7 @@ struct sorted {
   uint64_t before;
 };
 
-static int coarse_add(struct ni_dist *d, uint64_t value, uint64_t times) {
+static int add_to_histogram(struct ni_dist *d, uint64_t value, uint64_t times) {
   unsigned power = value < NI_DIST_STEPS ? 0 : 63u - (unsigned)__builtin_clzll(value) - 6;
   if (!d->step[power] && !(d->step[power] = calloc(NI_DIST_STEPS, sizeof **d->step)))
     return -ENOMEM;
@@ -29,7 +29,7 @@ static int coarse_add(struct ni_dist *d, uint64_t value, uint64_t times) {
 }
 
 /* The middle of a step. */
-static uint64_t coarse_value(unsigned power, unsigned at) {
+static uint64_t middle_of_step(unsigned power, unsigned at) {
   if (power == 0)
     return at;
   uint64_t low = (uint64_t)(at + NI_DIST_STEPS) << (power - 1);
@@ -37,11 +37,11 @@ static uint64_t coarse_value(unsigned power, unsigned at) {
 }
 
 /* None is fresh. */
-static int make_coarse(struct ni_dist *d) {
+static int become_histogram(struct ni_dist *d) {
   if (!(d->step = calloc(64, sizeof *d->step)))
     return -ENOMEM;
   for (size_t i = 0; i < d->n_slots; i++)
-    if (coarse_add(d, d->slot[i].value, d->slot[i].count) < 0)
+    if (add_to_histogram(d, d->slot[i].value, d->slot[i].count) < 0)
       return -ENOMEM;
   free(d->slot);
   free(d->fresh);
@@ -53,7 +53,7 @@ static int make_coarse(struct ni_dist *d) {
 }
 
 /* Two lists in order become one. more: as d->slot, malloc()ed; it is freed or kept. */
-static int join_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_more) {
+static int merge_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_more) {
   struct ni_dist_slot *all = d->n_slots ? malloc((d->n_slots + n_more + 1) * sizeof *all) : more;
   size_t n = 0, i = 0, k = 0;
   if (!all) {
@@ -76,10 +76,10 @@ static int join_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_mor
   free(d->slot);
   d->slot = all;
   d->n_slots = n;
-  return n > d->limit ? make_coarse(d) : 0;
+  return n > d->limit ? become_histogram(d) : 0;
 }
 
-static void sum_up(struct ni_dist *d, uint64_t value) {
+static void add_to_sums(struct ni_dist *d, uint64_t value) {
   int64_t off = (int64_t)(value - d->first);
   if (value < d->min)
     d->min = value;
@@ -90,7 +90,7 @@ static void sum_up(struct ni_dist *d, uint64_t value) {
 }
 
 /* Counts what came since the last time. */
-static int settle(struct ni_dist *d) {
+static int count_fresh(struct ni_dist *d) {
   if (d->n_fresh == 0)
     return 0;
   /* One block: first for sorting, then for the counted values, of which there are no more. */
@@ -100,7 +100,7 @@ static int settle(struct ni_dist *d) {
   ni_sort_numbers(d->fresh, (uint64_t *)more, d->n_fresh);
   size_t n = 0;
   for (size_t i = 0; i < d->n_fresh; i++) {
-    sum_up(d, d->fresh[i]);
+    add_to_sums(d, d->fresh[i]);
     if (n && more[n - 1].value == d->fresh[i])
       more[n - 1].count++;
     else
@@ -109,25 +109,25 @@ static int settle(struct ni_dist *d) {
   if (n < d->n_fresh && (fit = realloc(more, n * sizeof *more)))
     more = fit;
   d->n_fresh = 0;
-  return join_slots(d, more, n);
+  return merge_slots(d, more, n);
 }
 
 /*
  * The next value has no room among the fresh ones: makes some, or counts them, or there is none in a
  * histogram.
  */
-static int make_room(struct ni_dist *d) {
+static int make_room_for_fresh(struct ni_dist *d) {
   size_t most = d->limit / 2 > FRESH_FIRST ? d->limit / 2 : FRESH_FIRST;
   if (d->limit == 0)
-    return make_coarse(d);
+    return become_histogram(d);
   if (d->cap_fresh >= most)
-    return settle(d);
+    return count_fresh(d);
   size_t want = d->cap_fresh ? 4 * d->cap_fresh : FRESH_FIRST;
   return ni_array_exact(&d->fresh, &d->cap_fresh, want < most ? want : most, sizeof *d->fresh) ? 0 : -ENOMEM;
 }
 
 int ni_dist_add(struct ni_dist *d, uint64_t value) {
-  int e = d->coarse || d->n_fresh < d->cap_fresh ? 0 : make_room(d);
+  int e = d->coarse || d->n_fresh < d->cap_fresh ? 0 : make_room_for_fresh(d);
   if (e < 0)
     return e;
   if (d->n++ == 0)
@@ -136,8 +136,8 @@ int ni_dist_add(struct ni_dist *d, uint64_t value) {
     d->fresh[d->n_fresh++] = value;
     return 0;
   }
-  sum_up(d, value);
-  return coarse_add(d, value, 1);
+  add_to_sums(d, value);
+  return add_to_histogram(d, value, 1);
 }
 
 /*
@@ -154,11 +154,11 @@ static void sums_from(const struct ni_dist *d, uint64_t value, unsigned __int128
 int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   if (b->n == 0)
     return 0;
-  int e = settle(b);
+  int e = count_fresh(b);
   if (e == 0)
-    e = settle(a);
+    e = count_fresh(a);
   if (e == 0 && b->coarse && !a->coarse)
-    e = make_coarse(a);
+    e = become_histogram(a);
   if (e < 0)
     return e;
   if (a->n == 0) {
@@ -177,7 +177,7 @@ int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   a->n += b->n;
   if (a->coarse && !b->coarse) {
     for (size_t i = 0; i < b->n_slots; i++)
-      if (coarse_add(a, b->slot[i].value, b->slot[i].count) < 0)
+      if (add_to_histogram(a, b->slot[i].value, b->slot[i].count) < 0)
         return -ENOMEM;
     return 0;
   }
@@ -186,11 +186,11 @@ int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
     if (!copy)
       return -ENOMEM;
     memcpy(copy, b->slot, b->n_slots * sizeof *copy);
-    return join_slots(a, copy, b->n_slots);
+    return merge_slots(a, copy, b->n_slots);
   }
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; b->step[p] && i < NI_DIST_STEPS; i++)
-      if (b->step[p][i] && coarse_add(a, coarse_value(p, i), b->step[p][i]) < 0)
+      if (b->step[p][i] && add_to_histogram(a, middle_of_step(p, i), b->step[p][i]) < 0)
         return -ENOMEM;
   return 0;
 }
@@ -242,7 +242,7 @@ static void wire_steps(struct ni_wire *w, struct ni_dist *d) {
 
 int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
   unsigned __int128 sum = 0, square = 0;
-  int e = w->load ? 0 : settle(d);
+  int e = w->load ? 0 : count_fresh(d);
   ni_wire_u64(w, &d->n);
   if (e < 0 || !d->n)
     return e;
@@ -268,12 +268,12 @@ int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
   return w->bad ? -ENOMEM : e;
 }
 
-static uint64_t within(const struct ni_dist *d, uint64_t v) {
+static uint64_t clamp_to_range(const struct ni_dist *d, uint64_t v) {
   return v < d->min ? d->min : v > d->max ? d->max : v;
 }
 
 static int sort_values(struct ni_dist *d, struct sorted *s) {
-  int e = settle(d);
+  int e = count_fresh(d);
   if (e < 0)
     return e;
   *s = (struct sorted){d->slot, NULL, d->n_slots, 0, 0};
@@ -289,7 +289,7 @@ static int sort_values(struct ni_dist *d, struct sorted *s) {
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; d->step[p] && i < NI_DIST_STEPS; i++)
       if (d->step[p][i])
-        item[n++] = (struct ni_dist_slot){within(d, coarse_value(p, i)), d->step[p][i]};
+        item[n++] = (struct ni_dist_slot){clamp_to_range(d, middle_of_step(p, i)), d->step[p][i]};
   /* The least and the largest one are known better than to a step. */
   item[0] = (struct ni_dist_slot){d->min, 1};
   item[1].count--;
@@ -363,7 +363,7 @@ double ni_dist_quantile_coarse(const struct ni_dist *d, double q, double scale) 
       if (seen <= low)
         continue;
       /* The ends are known better than to a step. */
-      const uint64_t a = within(d, coarse_value(p, i));
+      const uint64_t a = clamp_to_range(d, middle_of_step(p, i));
       if (isnan(first))
         first = low == 0 ? (double)d->min : low + 1 == d->n ? (double)d->max : (double)a;
       if (seen > high)

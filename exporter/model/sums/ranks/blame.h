@@ -59,10 +59,10 @@ struct ni_blame_slot {
   uint32_t comm;      /* in the result */
   int32_t rank, peer; /* in the communicator; peer: of messages, else -1 */
   uint8_t kind;       /* enum ni_blame_kind */
-  bool beside;
-  bool paired;    /* messages whose numbers the log states, the same on both sides */
-  uint32_t link;  /* alike.h */
-  uint64_t shape; /* what it is, the same on ranks with the same work */
+  bool overlapped;    /* its operations run while the rank computes */
+  bool paired;        /* messages whose numbers the log states, the same on both sides */
+  uint32_t link;      /* alike.h */
+  uint64_t shape;     /* what it is, the same on ranks with the same work */
   uint64_t ops, bytes;
   double exec_us;
   uint64_t anchor_of;               /* what the anchors are; 0: there are none */
@@ -75,7 +75,7 @@ struct ni_blame_slot {
 struct ni_blame_cell {
   int64_t start_ns; /* of its first step, by the clock of the rank's host; 0: nothing happened */
   /* own time beyond what is usual in those places of the step, pauses left out; what is usual there */
-  float dev, usual;
+  float dev, baseline;
   float burst;           /* pauses */
   float exposed, hidden; /* time in operations in line; in those beside, while it computed */
   uint32_t places;       /* of own time */
@@ -237,8 +237,8 @@ struct ni_blame {
  * An operation of the slot; what: its function and size as a number, not 0. in_step: so many of the rank in
  * its step before it.
  */
-static inline void ni_anchor_take(struct ni_blame_slot *s, uint64_t what, uint64_t sn, uint32_t step,
-                                  uint32_t in_step) {
+static inline void ni_anchor_update(struct ni_blame_slot *s, uint64_t what, uint64_t sn, uint32_t step,
+                                    uint32_t in_step) {
   if (s->anchor_of == 0)
     s->anchor_of = what;
   if (s->anchor_of != what)

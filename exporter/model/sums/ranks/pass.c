@@ -51,7 +51,7 @@ struct pass {
   size_t cap_sample, cap_cells, cap_incidents;
 };
 
-static uint32_t token_at(const struct ni_blame_op *op) {
+static uint32_t limit_token(const struct ni_blame_op *op) {
   return op->token < NI_PLACE_TOKENS ? op->token : NI_PLACE_TOKENS - 1;
 }
 
@@ -60,9 +60,10 @@ void ni_blame_coarsen(struct ni_blame_rank *o) {
   uint32_t n = o->n_bins / 2;
   for (uint32_t i = 0; i < n; i++) {
     struct ni_blame_cell *a = &o->cell[2 * i], *c = a + 1;
-    o->cell[i] = (struct ni_blame_cell){a->start_ns,          a->dev + c->dev,         a->usual + c->usual,
-                                        a->burst + c->burst,  a->exposed + c->exposed, a->hidden + c->hidden,
-                                        a->places + c->places};
+    o->cell[i] =
+        (struct ni_blame_cell){a->start_ns,          a->dev + c->dev,         a->baseline + c->baseline,
+                               a->burst + c->burst,  a->exposed + c->exposed, a->hidden + c->hidden,
+                               a->places + c->places};
     for (uint32_t k = 0; k < o->max_slots; k++) {
       struct ni_blame_link_cell *p = &o->link_cell[(size_t)2 * i * o->max_slots + k], *q = p + o->max_slots;
       o->link_cell[(size_t)i * o->max_slots + k] =
@@ -98,7 +99,7 @@ static void flush_tokens(struct pass *x) {
   flush_quickest(at, x->collective, NI_BLAME_FUNCTIONS);
 }
 
-static int to_bin(struct pass *x) {
+static int move_to_bin(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   flush_tokens(x);
   while (x->step / o->bin_steps >= x->bins_max)
@@ -141,7 +142,7 @@ static int add_incident(struct pass *x, int64_t end_ns, float us, bool is_pause,
  * Where it computes beside operations it is idle for longer when they wait for a shorter time, and begins the
  * next one as always: that is no time of its own.
  */
-static bool is_own(struct ni_place_key *k, const struct ni_place_gap *g, float longer) {
+static bool delayed_operations(struct ni_place_key *k, const struct ni_place_gap *g, float longer) {
   if (g->cycle < 0)
     return false;
   const float us = (float)g->cycle / 1e3f, usual = k->cycle_us;
@@ -150,10 +151,10 @@ static bool is_own(struct ni_place_key *k, const struct ni_place_gap *g, float l
 }
 
 /* Own time of an operation goes to the bin. */
-static int count_own(struct pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g,
-                     const struct ni_blame_op *op) {
+static int count_own_time(struct pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g,
+                          const struct ni_blame_op *op) {
   struct ni_place_key *k = &x->places.key[g->key];
-  float own = (float)g->own / 1e3f, idle = (float)g->idle / 1e3f, usual = k->usual.us;
+  float own = (float)g->own / 1e3f, idle = (float)g->idle / 1e3f, usual = k->baseline.us;
   k->n++;
   x->out->idle_us += idle;
   if (op->launched_late)
@@ -163,27 +164,27 @@ static int count_own(struct pass *x, struct ni_blame_cell *c, const struct ni_pl
   if (isnan(usual))
     return 0;
   const float longer = idle - usual;
-  const bool own_time = is_own(k, g, longer);
+  const bool own_time = delayed_operations(k, g, longer);
   if (longer > NI_BLAME_BURST_US && idle > 1.5f * usual) {
     c->burst += longer;
     return add_incident(x, op->start_ns, longer, true, own_time);
   }
-  if (own_time && longer > NI_BLAME_BURST_US && longer > NI_BLAME_FAR * k->usual.width) {
+  if (own_time && longer > NI_BLAME_BURST_US && longer > NI_BLAME_FAR * k->baseline.width) {
     int e = add_incident(x, op->start_ns, longer, false, true);
     if (e < 0)
       return e;
   }
-  if (!ni_place_counts(&x->places, k) || own > fmaxf(usual + NI_BLAME_BURST_US, 1.5f * usual))
+  if (!ni_place_is_compared(&x->places, k) || own > fmaxf(usual + NI_BLAME_BURST_US, 1.5f * usual))
     return 0;
   c->places++;
   c->dev += own - usual;
   k->own += own;
   k->steady++;
-  c->usual += usual;
+  c->baseline += usual;
   return 0;
 }
 
-static int keep(struct pass *x, const struct ni_blame_op *op, const struct ni_place_gap *g) {
+static int append_sample(struct pass *x, const struct ni_blame_op *op, const struct ni_place_gap *g) {
   struct ni_blame_rank *o = x->out;
   if (!ni_array_room(o->sample, o->n_sample, x->cap_sample))
     return -ENOMEM;
@@ -192,7 +193,7 @@ static int keep(struct pass *x, const struct ni_blame_op *op, const struct ni_pl
   struct ni_blame_sampled *s = &o->sample[o->n_sample++];
   size_t back = g->main.at ? o->n_sample - g->main.at : 0;
   float gap = (float)(op->start_ns - g->main.ns) / 1e3f,
-        over = g->key == NI_BLAME_NONE ? 0 : gap - x->places.key[g->key].usual.us;
+        over = g->key == NI_BLAME_NONE ? 0 : gap - x->places.key[g->key].baseline.us;
   *s = (struct ni_blame_sampled){.after_us = (float)(op->start_ns - x->sampled_ns) / 1e3f,
                                  .exec_us = (float)(op->end_ns - op->start_ns) / 1e3f,
                                  .sn = (uint32_t)op->sn,
@@ -210,16 +211,16 @@ static int keep(struct pass *x, const struct ni_blame_op *op, const struct ni_pl
 }
 
 /* Whose quickest one the operation may be; NULL: it is compared with those of its size. */
-static struct quickest *quickest_of(struct pass *x, const struct ni_blame_op *op) {
+static struct quickest *find_quickest(struct pass *x, const struct ni_blame_op *op) {
   const uint16_t function = x->places.function[op->token];
   if (x->out->token_bytes[op->token] == 0)
     return NULL;
   if (x->out->slot[op->slot].kind == NI_BLAME_COLL)
     return x->many_sizes[function] ? &x->collective[function] : NULL;
-  return ni_places_grouped(x->out, op->slot) ? NULL : &x->message[op->slot];
+  return ni_places_is_group(x->out, op->slot) ? NULL : &x->message[op->slot];
 }
 
-static void take_quickest(struct quickest *q, uint32_t slot, float us, uint64_t bytes) {
+static void update_quickest(struct quickest *q, uint32_t slot, float us, uint64_t bytes) {
   const float rate = us / (float)bytes;
   if (!(q->bytes > 0) || rate < q->us_per_byte)
     q->us_per_byte = rate;
@@ -227,12 +228,13 @@ static void take_quickest(struct quickest *q, uint32_t slot, float us, uint64_t 
   q->slot = slot;
 }
 
-static void take_least(struct pass *x, const struct ni_blame_op *op, float us, struct ni_blame_link_cell *l) {
-  struct token *t = &x->token[token_at(op)];
-  struct quickest *q = quickest_of(x, op);
+static void update_least(struct pass *x, const struct ni_blame_op *op, float us,
+                         struct ni_blame_link_cell *l) {
+  struct token *t = &x->token[limit_token(op)];
+  struct quickest *q = find_quickest(x, op);
   t->ops++;
   if (q) {
-    take_quickest(q, op->slot, us, x->out->token_bytes[op->token]);
+    update_quickest(q, op->slot, us, x->out->token_bytes[op->token]);
   } else if ((t->n && t->slot != op->slot) || op->token >= NI_PLACE_TOKENS - 1) {
     l->least += us; /* messages of one size to several peers; too many sizes */
   } else {
@@ -242,13 +244,13 @@ static void take_least(struct pass *x, const struct ni_blame_op *op, float us, s
   }
 }
 
-static int take_op(struct pass *x, struct ni_blame_op *op) {
+static int count_operation(struct pass *x, struct ni_blame_op *op) {
   struct ni_blame_rank *o = x->out;
   struct ni_blame_slot *s = &o->slot[op->slot];
   float us = (float)(op->end_ns - op->start_ns) / 1e3f;
   int64_t busy = 0;
   for (uint32_t i = 0; i < o->n_slots; i++)
-    if (!o->slot[i].beside && x->places.end[x->places.group[i]][0].ns > busy)
+    if (!o->slot[i].overlapped && x->places.end[x->places.group[i]][0].ns > busy)
       busy = x->places.end[x->places.group[i]][0].ns;
   /*
    * The k-th Send of a rank meets the k-th Recv of its peer; records' own numbers count all messages of a
@@ -258,9 +260,9 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   if (!coll && !op->paired)
     op->sn = x->places.messages[op->slot];
   s->paired = op->paired;
-  ni_anchor_take(s, coll ? o->token_hash[op->token] | 1 : NI_BLAME_MESSAGE, op->sn, x->step, x->in_step);
+  ni_anchor_update(s, coll ? o->token_hash[op->token] | 1 : NI_BLAME_MESSAGE, op->sn, x->step, x->in_step);
   x->in_step++;
-  struct ni_place_gap g = ni_places_gap(&x->places, op);
+  struct ni_place_gap g = ni_places_measure_gap(&x->places, op);
   struct ni_blame_cell *c = &o->cell[x->bin];
   struct ni_blame_link_cell *l = &o->link_cell[(size_t)x->bin * o->max_slots + op->slot];
   if (!c->start_ns)
@@ -269,20 +271,20 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   s->exec_us += us;
   l->n++;
   l->exec += us;
-  take_least(x, op, us, l);
+  update_least(x, op, us, l);
   o->ops++;
   o->late_ops += op->launched_late;
   x->function_ops[x->places.function[op->token]]++;
   s->bytes += o->token_bytes[op->token];
-  if (s->beside)
+  if (s->overlapped)
     c->hidden += us;
   else if (op->end_ns > busy)
     c->exposed += op->start_ns >= busy ? us : (float)(op->end_ns - busy) / 1e3f;
-  int e = g.own >= 0 ? count_own(x, c, &g, op) : 0;
+  int e = g.own >= 0 ? count_own_time(x, c, &g, op) : 0;
   bool sampled = x->step / NI_BLAME_BLOCK % x->b->sample_every == 0 && op->token <= UINT16_MAX;
   if (e == 0 && sampled)
-    e = keep(x, op, &g);
-  ni_places_take(&x->places, op, sampled ? (uint32_t)o->n_sample : 0);
+    e = append_sample(x, op, &g);
+  ni_places_count(&x->places, op, sampled ? (uint32_t)o->n_sample : 0);
   return e;
 }
 
@@ -291,43 +293,43 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
  * begins, as what it does is divided by their number. Their numbers in the job come from the operations
  * (work/number.h).
  */
-static void begin_at_mark(struct pass *x) {
+static void skip_marks_before_log(struct pass *x) {
   const struct ni_step_marks *m = &x->b->r->marks;
   while (x->first_mark + 1 < m->n && m->at[x->first_mark + 1] <= x->op[0].start_ns)
     x->first_mark++;
 }
 
-static uint32_t mark_of(const struct pass *x, uint32_t step) { return x->first_mark + step; }
+static uint32_t mark_of_step(const struct pass *x, uint32_t step) { return x->first_mark + step; }
 
-static int take_chunk(struct pass *x) {
+static int count_chunk(struct pass *x) {
   const struct ni_step_marks *m = &x->b->r->marks; /* a step begins with the first period behind its mark */
   int e = 0;
   for (size_t i = 0; e == 0 && i < x->n; i++) {
     struct ni_blame_op *op = &x->op[i];
-    bool ends = ni_steps_take(&x->mark, op), before = ends && !x->mark.n;
+    bool ends = ni_steps_advance(&x->mark, op), before = ends && !x->mark.n;
     if (!before)
-      e = take_op(x, op);
+      e = count_operation(x, op);
     if (e == 0 && ends) {
       const uint32_t step = x->step;
       x->turns++;
       if (!m->n)
         x->step++;
       const int64_t now = before ? op->start_ns : op->end_ns;
-      while (mark_of(x, x->step + 1) < m->n && m->at[mark_of(x, x->step + 1)] <= now)
+      while (mark_of_step(x, x->step + 1) < m->n && m->at[mark_of_step(x, x->step + 1)] <= now)
         x->step++;
       if (x->step > step)
         x->in_step = 0;
       ni_places_next_step(&x->places);
-      e = to_bin(x);
+      e = move_to_bin(x);
     }
     if (e == 0 && before)
-      e = take_op(x, op);
+      e = count_operation(x, op);
     x->out->last_ns = op->end_ns;
   }
   return e;
 }
 
-static int next_chunk(struct pass *x, struct ni_blame_stream *s) {
+static int read_chunk(struct pass *x, struct ni_blame_stream *s) {
   int e = 1;
   for (x->n = 0; x->n < NI_PASS_CHUNK && (e = ni_blame_next(s, &x->op[x->n])) > 0; x->n++) {}
   return e < 0 ? e : 0;
@@ -339,7 +341,7 @@ static NI_ORDER_BY(by_name, struct ni_blame_place, name)
  * A function on a communicator of so many ranks, of whatever size: who has more to do has larger operations
  * (uneven.h).
  */
-    static uint64_t function_hash(const char *func, int32_t n_ranks) {
+    static uint64_t hash_function(const char *func, int32_t n_ranks) {
   uint64_t hash = ni_mix((uint64_t)n_ranks);
   for (const char *p = func; *p; p++)
     hash = ni_mix(hash + (unsigned char)*p);
@@ -360,7 +362,7 @@ static void count_functions(const struct pass *x, uint32_t slot, struct tally *t
     const struct ni_blame_function *f = &x->function[i];
     if (!x->function_ops[i] || f->slot == NI_BLAME_NONE || (slot != NI_BLAME_NONE && f->slot != slot))
       continue;
-    const uint64_t function = function_hash(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
+    const uint64_t function = hash_function(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
     uint32_t k = 0;
     while (k < t->n && t->function[k] != function)
       k++;
@@ -378,10 +380,10 @@ static void count_functions(const struct pass *x, uint32_t slot, struct tally *t
  * What most of a slot's operations are. Sizes and order of messages are the rank's own: they all are one
  * thing.
  */
-static uint64_t kind_of_slot(const struct pass *x, uint32_t slot) {
+static uint64_t hash_slot_kind(const struct pass *x, uint32_t slot) {
   const struct ni_blame_slot *s = &x->out->slot[slot];
   const bool message = s->kind != NI_BLAME_COLL;
-  const bool group = message && x->places.group[slot] == slot && ni_places_grouped(x->out, slot);
+  const bool group = message && x->places.group[slot] == slot && ni_places_is_group(x->out, slot);
   struct tally t = {.n = 0};
   uint64_t most = 0, function = 0;
   if (!message)
@@ -399,11 +401,11 @@ static uint64_t kind_of_slot(const struct pass *x, uint32_t slot) {
  * Slots of one kind are told apart by how many operations of a step they have, those with as many by the
  * order of their communicators.
  */
-static void shapes(struct pass *x) {
+static void hash_slot_shapes(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   uint64_t kind[NI_BLAME_SLOTS];
   for (uint32_t i = 0; i < o->n_slots; i++)
-    kind[i] = kind_of_slot(x, i);
+    kind[i] = hash_slot_kind(x, i);
   for (uint32_t i = 0; i < o->n_slots; i++) {
     const uint64_t mine = (o->slot[i].ops + x->turns / 2) / (x->turns + 1);
     uint32_t before = 0;
@@ -419,7 +421,7 @@ static void shapes(struct pass *x) {
  * What work it does: which collectives, on communicators as large; and how many slots with messages. How many
  * they are: alike.c.
  */
-static void sign(struct pass *x) {
+static void sign_work(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t turns = x->turns + 1;
   struct tally t;
@@ -435,38 +437,38 @@ static void sign(struct pass *x) {
       o->signature += ni_mix(o->slot[i].kind);
 }
 
-static int sum_up(struct pass *x) {
+static int build_places(struct pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t turns = x->turns + 1;
   o->n_steps = x->step + 1;
   o->overlap_us = (float)x->places.overlap_ns / 1e3f;
   o->whole_steps = o->n_steps - ((uint64_t)x->in_step * 2 * o->n_steps < o->ops);
   const float each = (float)turns / (float)o->n_steps;
-  shapes(x);
+  hash_slot_shapes(x);
   if (!(o->place = malloc((x->places.n_keys + 1) * sizeof *o->place)))
     return -ENOMEM;
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     const struct ni_place_key *k = &x->places.key[i];
-    if (!ni_place_counts(&x->places, k) || k->n * 2 < turns)
+    if (!ni_place_is_compared(&x->places, k) || k->n * 2 < turns)
       continue;
     /* counted from elsewhere: others */
     uint64_t shape = o->slot[ni_place_slot(k)].shape + !x->places.per_step[ni_place_slot(k)], waits = 0;
     for (uint32_t m = 0; m < o->n_slots; m++)
-      if (k->usual.waits_for >> m & 1)
+      if (k->baseline.waits_for >> m & 1)
         waits += ni_mix(o->slot[m].shape);
-    float mean_us = k->steady ? (float)(k->own / k->steady) : k->usual.us;
+    float mean_us = k->steady ? (float)(k->own / k->steady) : k->baseline.us;
     uint64_t at = ni_mix(shape + (k->name - 1) % NI_PLACE_POSITIONS + 1);
     const bool message =
-        o->slot[ni_place_slot(k)].kind != NI_BLAME_COLL && !ni_places_grouped(o, ni_place_slot(k));
+        o->slot[ni_place_slot(k)].kind != NI_BLAME_COLL && !ni_places_is_group(o, ni_place_slot(k));
     o->place[o->n_places++] = (struct ni_blame_place){.name = ni_mix(at + waits),
                                                       .at = at,
                                                       .order = (k->name - 1) % NI_PLACE_POSITIONS,
                                                       .message = message,
-                                                      .usual_us = k->usual.us * each,
+                                                      .usual_us = k->baseline.us * each,
                                                       .mean_us = mean_us * each};
   }
   qsort(o->place, o->n_places, sizeof *o->place, by_name);
-  sign(x);
+  sign_work(x);
   o->judged = o->n_places > 0 && o->n_steps >= 5;
   if (!o->judged)
     o->why_not = "nothing lies between its operations";
@@ -479,9 +481,9 @@ static void find_many_sizes(struct pass *x) {
     x->many_sizes[x->places.function[i]] |= ++sizes[x->places.function[i]] > NI_BLAME_MANY_SIZES;
 }
 
-static int run(struct pass *x, struct ni_blame_stream *s) {
+static int run_pass(struct pass *x, struct ni_blame_stream *s) {
   struct ni_blame_rank *o = x->out;
-  int e = next_chunk(x, s);
+  int e = read_chunk(x, s);
   if (e < 0 || x->n == 0)
     return e;
   x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
@@ -489,7 +491,7 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
   o->first_ns = x->op[0].start_ns;
   o->max_slots = o->n_slots;
   for (size_t i = 0; i < x->n; i++) {
-    x->token[token_at(&x->op[i])].slot = x->op[i].slot;
+    x->token[limit_token(&x->op[i])].slot = x->op[i].slot;
     o->slot[x->op[i].slot].ops++;
   }
   uint32_t wanted =
@@ -509,18 +511,18 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
   if ((e = ni_places_find(&x->places, x->op, x->n, &x->mark)) < 0)
     return e;
   o->bin_steps = 1;
-  begin_at_mark(x);
-  e = to_bin(x);
+  skip_marks_before_log(x);
+  e = move_to_bin(x);
   while (e == 0 && x->n) {
-    e = take_chunk(x);
+    e = count_chunk(x);
     if (e == 0)
-      e = x->n == NI_PASS_CHUNK ? next_chunk(x, s) : (x->n = 0, 0);
+      e = x->n == NI_PASS_CHUNK ? read_chunk(x, s) : (x->n = 0, 0);
   }
   if (e < 0)
     return e;
   flush_tokens(x);
   ni_array_fit(o->sample, o->n_sample, x->cap_sample);
-  return sum_up(x);
+  return build_places(x);
 }
 
 int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_piece *item, size_t n) {
@@ -539,7 +541,7 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
     e = x->op ? ni_blame_open(&s, b->r, item, n, o) : -ENOMEM;
   }
   if (e == 0)
-    e = run(x, s);
+    e = run_pass(x, s);
   if (e == 0 && o->no_start) {
     o->judged = false;
     o->why_not = "its log does not say when operations started";

@@ -42,18 +42,18 @@ struct grams {
 };
 
 /* The last tokens of the slot as one number, one after the other; i: so many are in it already. */
-static uint64_t hash_begin(uint32_t slot) { return ni_mix(slot + 1); }
-static uint64_t hash_more(uint64_t h, uint32_t token, unsigned i) {
+static uint64_t begin_hash(uint32_t slot) { return ni_mix(slot + 1); }
+static uint64_t extend_hash(uint64_t h, uint32_t token, unsigned i) {
   return ni_mix(h ^ (token + 1 + ((uint64_t)(i + 1) << 32)));
 }
 
-static void shift_in(uint32_t *last, uint32_t token) {
+static void shift_in_token(uint32_t *last, uint32_t token) {
   memmove(last + 1, last, (NI_STEP_GRAM - 1) * sizeof *last);
   last[0] = token;
 }
 
 /* Its number; GRAMS_MAX: there are too many. */
-static int find(struct grams *g, uint64_t hash, uint16_t *out) {
+static int find_or_add_gram(struct grams *g, uint64_t hash, uint16_t *out) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&g->at_hash, hash, &at)) != NI_INDEX_NONE;)
     if (g->item[k].hash == hash) {
@@ -77,8 +77,8 @@ static bool may_mark(const struct ni_blame *b, const struct ni_blame_rank *rank,
   return (name && strcmp(name, by) == 0) || strcmp(rank->token_func[op->token], by) == 0;
 }
 
-static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint32_t of_slot, unsigned n,
-                  int64_t after) {
+static void count_gram(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint32_t of_slot, unsigned n,
+                       int64_t after) {
   if (x->count++ == 0) {
     x->first = i;
     x->first_of_slot = of_slot;
@@ -91,31 +91,33 @@ static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint
   x->after_ns += after;
 }
 
-static double room(double want) { return want / 10 > 2 ? want / 10 : 2; }
-static bool near(double got, double want) { return got >= want - room(want) && got <= want + room(want); }
+static double allowed_deviation(double want) { return want / 10 > 2 ? want / 10 : 2; }
+static bool is_within_deviation(double got, double want) {
+  return got >= want - allowed_deviation(want) && got <= want + allowed_deviation(want);
+}
 
-static void look_near(struct gram *x, uint32_t of_slot) {
+static void sum_near_distances(struct gram *x, uint32_t of_slot) {
   const double mean = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1),
                distance = of_slot - x->before;
-  if (of_slot != x->first_of_slot && distance <= mean + room(mean)) {
+  if (of_slot != x->first_of_slot && distance <= mean + allowed_deviation(mean)) {
     x->near_sum += distance;
     x->near_n++;
   }
   x->before = of_slot;
 }
 
-static void look_even(struct gram *x, uint32_t of_slot) {
+static void count_even_distances(struct gram *x, uint32_t of_slot) {
   if (of_slot == x->first_of_slot) { /* once: this is gone through most */
     double want = x->near_sum / (x->near_n ? x->near_n : 1);
-    x->least = want - room(want);
-    x->most = want + room(want);
+    x->least = want - allowed_deviation(want);
+    x->most = want + allowed_deviation(want);
   } else if (of_slot - x->before >= x->least && of_slot - x->before <= x->most)
     x->even++;
   x->before = of_slot;
 }
 
 /* Distances in operations of the rank, an evaluation between left out. */
-static void look_apart(struct gram *x, uint32_t i) {
+static void sum_distances(struct gram *x, uint32_t i) {
   double want = (double)(x->last - x->first) / (x->count - 1), got = (double)(i - x->before);
   if (got > 4 * want)
     got = 4 * want;
@@ -127,13 +129,13 @@ static void look_apart(struct gram *x, uint32_t i) {
 }
 
 /* Clusters begin where the distance is large beside the mean distance that an operation sees. */
-static void look_clustered(struct gram *x, uint32_t i) {
+static void count_even_clusters(struct gram *x, uint32_t i) {
   double whole = (double)x->count / x->clusters;
   if (i == x->first || i - x->before >= x->far) {
-    if (i > x->first && near(i - x->begun, (double)(x->last - x->first) / x->clusters))
+    if (i > x->first && is_within_deviation(i - x->begun, (double)(x->last - x->first) / x->clusters))
       x->even_clusters++;
     if (i > x->first)
-      x->whole += near(x->in_cluster, whole) && x->in_cluster == (uint32_t)(whole + 0.5);
+      x->whole += is_within_deviation(x->in_cluster, whole) && x->in_cluster == (uint32_t)(whole + 0.5);
     x->begun = i;
     x->in_cluster = 0;
   }
@@ -152,13 +154,13 @@ static void count_clusters(struct gram *x, uint32_t i) {
 typedef uint16_t operation_grams[NI_STEP_GRAM];
 
 /* They are found and counted. */
-static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
-                     size_t n, struct grams *g, operation_grams *at) {
+static int count_grams(const struct ni_blame *b, const struct ni_blame_rank *rank,
+                       const struct ni_blame_op *op, size_t n, struct grams *g, operation_grams *at) {
   uint32_t last[NI_BLAME_SLOTS][NI_STEP_GRAM], seen[NI_BLAME_SLOTS] = {0};
   for (uint32_t i = 0; i < n; i++) {
     uint32_t slot = op[i].slot;
-    uint64_t hash = hash_begin(slot);
-    shift_in(last[slot], op[i].what);
+    uint64_t hash = begin_hash(slot);
+    shift_in_token(last[slot], op[i].what);
     seen[slot]++;
     at[i][0] = GRAMS_MAX;
     if (!may_mark(b, rank, &op[i]))
@@ -168,20 +170,21 @@ static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank,
       at[i][k] = GRAMS_MAX;
       if (k == seen[slot])
         break;
-      hash = hash_more(hash, last[slot][k], k);
-      int e = find(g, hash, &at[i][k]);
+      hash = extend_hash(hash, last[slot][k], k);
+      int e = find_or_add_gram(g, hash, &at[i][k]);
       if (e < 0)
         return e;
       if (at[i][k] == GRAMS_MAX)
         break;
-      count(&g->item[at[i][k]], &op[i], i, seen[slot], k + 1, after);
+      count_gram(&g->item[at[i][k]], &op[i], i, seen[slot], k + 1, after);
     }
   }
   return 0;
 }
 
 /* Further passes: are they at even distances; how far are they apart; how many clusters; are these even. */
-static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g, const operation_grams *at) {
+static void measure_distances(const struct ni_blame_op *op, size_t n, struct grams *g,
+                              const operation_grams *at) {
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0, seen[NI_BLAME_SLOTS] = {0}; i < n; i++) {
       seen[op[i].slot]++;
@@ -190,15 +193,15 @@ static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g,
         if (x->count < 2)
           continue;
         if (pass == 0)
-          look_near(x, seen[op[i].slot]);
+          sum_near_distances(x, seen[op[i].slot]);
         else
-          look_even(x, seen[op[i].slot]);
+          count_even_distances(x, seen[op[i].slot]);
       }
     }
   for (uint32_t i = 0; i < n; i++)
     for (unsigned k = 0; k < NI_STEP_GRAM && at[i][k] < GRAMS_MAX; k++)
       if (g->item[at[i][k]].count >= 2 * STEPS_MIN)
-        look_apart(&g->item[at[i][k]], i);
+        sum_distances(&g->item[at[i][k]], i);
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < n; i++) {
       struct gram *x = &g->item[at[i][0]];
@@ -207,12 +210,12 @@ static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g,
       if (pass == 0)
         count_clusters(x, i);
       else
-        look_clustered(x, i);
+        count_even_clusters(x, i);
     }
 }
 
 /* Of operations that come in clusters of one size the last one counts. */
-static void take_clusters(struct grams *g) {
+static void add_cluster_grams(struct grams *g) {
   for (uint32_t i = 0, n = g->n; i < n; i++) {
     struct gram *x = &g->item[i];
     if (x->n != 1 || x->clusters < STEPS_MIN || x->count < 2 * x->clusters ||
@@ -227,7 +230,7 @@ static void take_clusters(struct grams *g) {
   }
 }
 
-static bool as_often(uint32_t a, uint32_t b) { return a <= b + 1 + b / 50 && b <= a + 1 + a / 50; }
+static bool is_as_frequent(uint32_t a, uint32_t b) { return a <= b + 1 + b / 50 && b <= a + 1 + a / 50; }
 
 /* Evenly spread over what its slot did. */
 static bool is_even(const struct ni_blame_rank *rank, const struct gram *x) {
@@ -248,14 +251,14 @@ static bool is_spread(const struct ni_blame_rank *rank, const struct gram *x) {
   return !looked_at || SPREAD * x->sum >= (double)all;
 }
 
-static int32_t ranks_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x) {
+static int32_t count_ranks(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x) {
   return b->s->comm[rank->slot[x->slot].comm].n_ranks;
 }
 
 /* Of those that come equally often: fewer in a row, the larger communicator, the more own time behind it. */
-static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x,
-                   const struct gram *y) {
-  int32_t p = ranks_of(b, rank, x), q = ranks_of(b, rank, y);
+static bool is_better_mark(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x,
+                           const struct gram *y) {
+  int32_t p = count_ranks(b, rank, x), q = count_ranks(b, rank, y);
   if (x->n != y->n && (x->n == 1 || y->n == 1))
     return x->n < y->n;
   if (p != q)
@@ -267,8 +270,8 @@ static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, c
  * Operations of one communicator that begin close together swap now and then, and then several in a row are
  * missed. So where a single one comes half as often again at most, it is the one that comes once a step.
  */
-static const struct gram *alone_as_often(const struct ni_blame_rank *rank, const struct grams *g,
-                                         const struct gram *row) {
+static const struct gram *find_single_as_frequent(const struct ni_blame_rank *rank, const struct grams *g,
+                                                  const struct gram *row) {
   const struct gram *best = row;
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
@@ -281,7 +284,8 @@ static const struct gram *alone_as_often(const struct ni_blame_rank *rank, const
 }
 
 /* The rarest number of times that is one of steps: 0: none. */
-static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct grams *g) {
+static uint32_t estimate_steps(const struct ni_blame *b, const struct ni_blame_rank *rank,
+                               const struct grams *g) {
   const struct gram *rarest = NULL;
   uint32_t next = 0;
   for (int anywhere = 0; anywhere < 2 && !rarest; anywhere++)
@@ -293,7 +297,7 @@ static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *r
         rarest = x;
     }
   if (rarest && rarest->n > 1)
-    rarest = alone_as_often(rank, g, rarest);
+    rarest = find_single_as_frequent(rank, g, rarest);
   if (!rarest || rarest->count >= RARE)
     return rarest ? rarest->count : 0;
   /*
@@ -303,10 +307,11 @@ static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *r
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
     if (!is_even(rank, x) || x->n != 1 || x->count < 8 * rarest->count || (next && x->count >= next) ||
-        ranks_of(b, rank, x) < ranks_of(b, rank, rarest))
+        count_ranks(b, rank, x) < count_ranks(b, rank, rarest))
       continue;
     for (uint32_t k = 0; k < g->n; k++)
-      if (k != i && g->item[k].n == 1 && is_even(rank, &g->item[k]) && as_often(g->item[k].count, x->count)) {
+      if (k != i && g->item[k].n == 1 && is_even(rank, &g->item[k]) &&
+          is_as_frequent(g->item[k].count, x->count)) {
         next = x->count;
         break;
       }
@@ -321,7 +326,7 @@ static NI_ORDER_OF(by_size, int64_t)
 }
 
 /* The most frequent one of n numbers, as long as no more than MOST_EACH are told apart. */
-static uint32_t most_frequent(const uint32_t *x, size_t n) {
+static uint32_t find_most_frequent(const uint32_t *x, size_t n) {
   uint32_t times[MOST_EACH] = {0}, most = 0;
   for (size_t i = 0; i < n; i++)
     if (x[i] < MOST_EACH && ++times[x[i]] > times[most])
@@ -334,8 +339,8 @@ static uint32_t most_frequent(const uint32_t *x, size_t n) {
  * has one behind it, that operation ends the step by its number: then a pause within a step begins none, and
  * all ranks count alike. Only where the slot has one kind of operation.
  */
-static int by_number(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
-                     struct ni_step_mark *m) {
+static int refine_by_number(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
+                            struct ni_step_mark *m) {
   uint32_t *apart = malloc((n + 1) * sizeof *apart), token = UINT32_MAX, gaps = 0, there = 0, of_step = 0;
   const struct ni_blame_op *last = NULL;
   uint64_t before = 0;
@@ -353,7 +358,7 @@ static int by_number(const struct ni_blame_rank *rank, const struct ni_blame_op 
     }
     last = &op[i];
   }
-  const uint32_t size = alike && gaps ? most_frequent(apart, gaps) : 0;
+  const uint32_t size = alike && gaps ? find_most_frequent(apart, gaps) : 0;
   gaps = 0;
   last = NULL;
   for (size_t i = 0; i < n && size > 1; i++) {
@@ -363,7 +368,7 @@ static int by_number(const struct ni_blame_rank *rank, const struct ni_blame_op 
       apart[gaps++] = (uint32_t)(last->sn % size);
     last = &op[i];
   }
-  const uint32_t phase = most_frequent(apart, gaps);
+  const uint32_t phase = find_most_frequent(apart, gaps);
   for (uint32_t i = 0; i < gaps; i++)
     there += apart[i] == phase;
   for (size_t i = 0; i < n && size > 1; i++)
@@ -373,7 +378,7 @@ static int by_number(const struct ni_blame_rank *rank, const struct ni_blame_op 
     return 0;
   m->n = 1;
   m->token = token;
-  m->hash = hash_more(hash_begin(m->slot), token, 0);
+  m->hash = extend_hash(begin_hash(m->slot), token, 0);
   m->far = UINT32_MAX;
   m->size = size;
   m->phase = phase;
@@ -419,7 +424,7 @@ static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *o
   m->found = long_ones >= STEPS_MIN && want > 1.5 && even * 10 >= long_ones * 8;
   m->n = 0;
   free(gap);
-  return m->found ? by_number(rank, op, n, m) : 0;
+  return m->found ? refine_by_number(rank, op, n, m) : 0;
 }
 
 /* Is it the mark of a candidate: a single operation of its kind. */
@@ -428,7 +433,8 @@ static bool is_mark(const struct gram *x, const struct ni_blame_op *op) {
 }
 
 /* Operations of the rank from one mark to the next, at most FOLD_MARKS of them. */
-static uint32_t distances(const struct gram *x, const struct ni_blame_op *op, size_t n, float *out) {
+static uint32_t measure_mark_distances(const struct gram *x, const struct ni_blame_op *op, size_t n,
+                                       float *out) {
   uint32_t marks = 0;
   size_t last = 0;
   for (size_t i = 0; i < n && marks <= FOLD_MARKS; i++) {
@@ -454,7 +460,8 @@ static NI_ORDER_OF(by_value, float)
  * median over every k-th one of the other half of each block of them. So a fold that chance made explains
  * nothing. Differences beyond `clip` are pauses, and count as that.
  */
-static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k, float clip) {
+static float measure_fold_deviation(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k,
+                                    float clip) {
   float usual[FOLD_ROWS];
   double away = 0;
   uint32_t n = 0;
@@ -480,17 +487,17 @@ static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width
  * differ by `least_off` or more. 1: none. Most jobs have none, and then single rows, or the first half, say
  * so: the rest is not looked at.
  */
-static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float clip, float part,
-                        float least_off) {
+static uint32_t find_fold(const float *x, uint32_t rows, uint32_t width, float clip, float part,
+                          float least_off) {
   uint32_t may_be = (2U << PERIOD_MOST) - 4; /* bit k: k rows, 2 to PERIOD_MOST */
   for (uint32_t q = 0; q < FOLD_PARTS && may_be; q++) {
     const uint32_t from = rows * q / FOLD_PARTS, to = rows * (q + 1) / FOLD_PARTS;
     float off[PERIOD_MOST + 1], least;
-    off[1] = least = to - from >= 4 ? off_fold(x, from, to, width, 1, clip) : INFINITY;
+    off[1] = least = to - from >= 4 ? measure_fold_deviation(x, from, to, width, 1, clip) : INFINITY;
     if (!(off[1] >= least_off))
       return 1;
     for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
-      off[k] = to - from >= 4 * k ? off_fold(x, from, to, width, k, clip) : INFINITY;
+      off[k] = to - from >= 4 * k ? measure_fold_deviation(x, from, to, width, k, clip) : INFINITY;
       least = fminf(least, off[k]);
     }
     for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
@@ -506,9 +513,9 @@ static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float cli
  * Logarithms of the gaps before the operations of the slot with most of them, from mark to mark; only where
  * there are as many each time.
  */
-static uint32_t gaps_between(const struct ni_blame_rank *rank, const struct gram *x,
-                             const struct ni_blame_op *op, size_t n, uint32_t *width,
-                             float gap[PERIOD_GAPS]) {
+static uint32_t measure_gaps_between_marks(const struct ni_blame_rank *rank, const struct gram *x,
+                                           const struct ni_blame_op *op, size_t n, uint32_t *width,
+                                           float gap[PERIOD_GAPS]) {
   uint32_t slot = 0, marks = 0, rows = 0, at = 0, each = (uint32_t)-1;
   float row[PERIOD_GAPS];
   int64_t end = 0;
@@ -542,29 +549,29 @@ static uint32_t gaps_between(const struct ni_blame_rank *rank, const struct gram
  * step: two equal buckets of gradients. Then what lies between marks repeats after so many of them, not after
  * one. Numbers of operations tell first; gaps only where these are all alike. 1: they are steps.
  */
-static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct gram *x,
-                          const struct ni_blame_op *op, size_t n) {
+static uint32_t count_marks_in_step(const struct ni_blame_rank *rank, const struct gram *x,
+                                    const struct ni_blame_op *op, size_t n) {
   float far[FOLD_MARKS], gap[PERIOD_GAPS], all[FOLD_MARKS];
-  uint32_t rows = distances(x, op, n, far), width, k;
+  uint32_t rows = measure_mark_distances(x, op, n, far), width, k;
   double off = 0;
   memcpy(all, far, rows * sizeof *far);
   float usual = median(all, rows);
   for (uint32_t i = 0; i < rows; i++)
     off += fminf(fabsf(far[i] - usual), usual);
   if (rows && off > FOLD_UNEVEN * usual * rows) {
-    k = fold_of(far, rows, 1, usual, 0.25f, 0);
+    k = find_fold(far, rows, 1, usual, 0.25f, 0);
     if (k > 1)
       return k;
   }
-  rows = gaps_between(rank, x, op, n, &width, gap);
-  return rows ? fold_of(gap, rows, width, FOLD_CLIP, 0.5f, FOLD_OFF) : 1;
+  rows = measure_gaps_between_marks(rank, x, op, n, &width, gap);
+  return rows ? find_fold(gap, rows, width, FOLD_CLIP, 0.5f, FOLD_OFF) : 1;
 }
 
 /*
  * Of one operation that is all there is each comes "once a step". Not so where others come between: of other
  * kinds, or messages, of which a pipeline without tensor parallelism has more than collectives.
  */
-static bool has_others(const struct ni_blame_rank *rank, uint32_t single, const struct gram *x) {
+static bool has_other_operations(const struct ni_blame_rank *rank, uint32_t single, const struct gram *x) {
   uint64_t messages = 0;
   for (uint32_t i = 0; i < rank->n_slots; i++)
     if (rank->slot[i].kind != NI_BLAME_COLL)
@@ -584,24 +591,24 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     g->at_hash = (struct ni_index){0};
   }
   operation_grams *at = malloc((n + 1) * sizeof *at);
-  int e = g && at ? count_all(b, rank, op, n, g, at) : -ENOMEM;
+  int e = g && at ? count_grams(b, rank, op, n, g, at) : -ENOMEM;
   if (e == 0) {
-    look_at_all(op, n, g, at);
-    take_clusters(g);
+    measure_distances(op, n, g, at);
+    add_cluster_grams(g);
   }
   free(at);
-  uint32_t steps = e < 0 ? 0 : wanted ? wanted : steps_of(b, rank, g);
+  uint32_t steps = e < 0 ? 0 : wanted ? wanted : estimate_steps(b, rank, g);
   for (uint32_t i = 0; e == 0 && i < g->n; i++) {
     const struct gram *x = &g->item[i];
     single += x->n == 1 && x->count >= STEPS_MIN;
-    if (!is_even(rank, x) || !as_often(x->count, steps))
+    if (!is_even(rank, x) || !is_as_frequent(x->count, steps))
       continue;
     const bool as_spread = !best || is_spread(rank, x) == is_spread(rank, best);
-    if (as_spread ? !best || better(b, rank, x, best) : is_spread(rank, x))
+    if (as_spread ? !best || is_better_mark(b, rank, x, best) : is_spread(rank, x))
       best = x;
   }
-  if (best && has_others(rank, single, best) && !wanted && best->n == 1 && !best->cluster) {
-    uint32_t k = in_a_step(rank, best, op, n);
+  if (best && has_other_operations(rank, single, best) && !wanted && best->n == 1 && !best->cluster) {
+    uint32_t k = count_marks_in_step(rank, best, op, n);
     if (k > 1) {
       wanted = best->count / k;
       best = NULL;
@@ -613,7 +620,7 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     const struct gram *x = &g->item[i];
     uint32_t so_many = (x->count + wanted / 2) / wanted;
     if (x->n == 1 && !x->cluster && so_many > 1 && so_many < each && is_even(rank, x) &&
-        as_often(x->count, so_many * wanted)) {
+        is_as_frequent(x->count, so_many * wanted)) {
       best = x;
       each = so_many;
     }
@@ -647,7 +654,7 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
   return e;
 }
 
-bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
+bool ni_steps_advance(struct ni_step_mark *m, const struct ni_blame_op *op) {
   uint64_t at = m->ops++;
   if (op->slot != m->slot)
     return false;
@@ -655,12 +662,12 @@ bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
   m->last_end = op->end_ns;
   if (m->n == 0)
     return is_long(m, end, op);
-  shift_in(m->last, op->what);
+  shift_in_token(m->last, op->what);
   if (++m->taken < m->n || op->what != m->token)
     return false;
-  uint64_t hash = hash_begin(m->slot);
+  uint64_t hash = begin_hash(m->slot);
   for (unsigned i = 0; i < m->n; i++)
-    hash = hash_more(hash, m->last[i], i);
+    hash = extend_hash(hash, m->last[i], i);
   if (hash != m->hash)
     return false;
   if (m->size == 0)

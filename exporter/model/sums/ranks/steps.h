@@ -27,5 +27,5 @@
 int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
                   size_t n, uint32_t wanted, struct ni_step_mark *m);
 /* Does this operation, the next one in order of start, end a step? (gap marks: the step before it.) */
-bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op);
+bool ni_steps_advance(struct ni_step_mark *m, const struct ni_blame_op *op);
 #endif

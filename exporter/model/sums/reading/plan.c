@@ -48,7 +48,7 @@ static int name_parquet_files(struct ni_run *r) {
 }
 
 /* What the options want, for the index; false: everything. */
-static bool wants(struct ni_run *r, struct ni_atlas_wants *w) {
+static bool describe_wanted(struct ni_run *r, struct ni_atlas_wants *w) {
   const struct ni_filters *o = &r->opt.filter;
   *w = (struct ni_atlas_wants){.since_us = r->since_us,
                                .until_us = r->until_us,
@@ -68,7 +68,8 @@ static bool wants(struct ni_run *r, struct ni_atlas_wants *w) {
 /* Which ranges are read. known: the times asked for are known, by which the index tells what need not be. */
 static int plan_ranges(struct ni_run *r, bool known) {
   struct ni_atlas_wants w;
-  int e = ni_atlas_plan(r->atlas, &r->plan, &r->files, r->opt.jobs, known && wants(r, &w) ? &w : NULL);
+  int e =
+      ni_atlas_plan(r->atlas, &r->plan, &r->files, r->opt.jobs, known && describe_wanted(r, &w) ? &w : NULL);
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     r->file[i].n_ranges = r->plan.of_file[i].n;
     atomic_init(&r->file[i].left, r->file[i].n_ranges);
@@ -76,7 +77,7 @@ static int plan_ranges(struct ni_run *r, bool known) {
   return e;
 }
 
-int ni_plan(struct ni_run *r) {
+int ni_plan_reading(struct ni_run *r) {
   r->file = calloc(r->files.n, sizeof *r->file);
   if (!r->file)
     return -ENOMEM;
@@ -98,7 +99,7 @@ struct gathered_times {
   void *arg;
 };
 
-static int take_time(void *arg, struct ni_line *l, uint64_t line_no) {
+static int widen_times(void *arg, struct ni_line *l, uint64_t line_no) {
   struct times *x = arg;
   if (l->kind != NI_LINE_OP)
     return 0;
@@ -118,7 +119,7 @@ static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, co
     return -ENOMEM;
   *x = (struct times){INT64_MAX, INT64_MIN};
   to->arg = x;
-  to->take = take_time;
+  to->take = widen_times;
   return ni_scan_file(scan, p->file->path, &p->at, to, NULL);
 }
 
@@ -133,9 +134,9 @@ static int merge_times(void *arg, const struct ni_scan_part *p, void *result) {
   return 0;
 }
 
-static void drop_times(void *arg, void *result) { free(result); }
+static void free_times(void *arg, void *result) { free(result); }
 
-static bool stopped(void *arg) {
+static bool is_stopped(void *arg) {
   const struct gathered_times *a = arg;
   return a->stop && a->stop(a->arg);
 }
@@ -148,8 +149,8 @@ int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)
                                                .arg = &a,
                                                .part = read_times,
                                                .merge = merge_times,
-                                               .drop = drop_times,
-                                               .stop = stopped});
+                                               .drop = free_times,
+                                               .stop = is_stopped});
   const bool none = a.t.first == INT64_MAX;
   *first_us = none ? 0 : a.t.first;
   *last_us = none ? 0 : a.t.last;
@@ -157,8 +158,9 @@ int ni_record_times(const struct ni_scan_plan *plan, unsigned jobs, bool (*stop)
 }
 
 /* A pass over all logs, those that other shards read as well. */
-static int pass_all(struct ni_run *r,
-                    int (*pass)(struct ni_run *r, const struct ni_scan_plan *all, void *arg), void *arg) {
+static int pass_over_all_logs(struct ni_run *r,
+                              int (*pass)(struct ni_run *r, const struct ni_scan_plan *all, void *arg),
+                              void *arg) {
   struct ni_scan_plan all = {0};
   bool *elsewhere = calloc(r->files.n + 1, sizeof *elsewhere);
   int e = elsewhere ? 0 : -ENOMEM;
@@ -177,15 +179,15 @@ static int pass_all(struct ni_run *r,
   return e;
 }
 
-static int times_of(struct ni_run *r, const struct ni_scan_plan *plan, void *times) {
+static int pass_times(struct ni_run *r, const struct ni_scan_plan *plan, void *times) {
   struct times *t = times;
   return ni_record_times(plan, r->opt.jobs, ni_run_stopped, r, &t->first, &t->last);
 }
 
 /* Of all logs: a shard that does not hear of the others' times reads them, too. */
-static int find_times(struct ni_run *r, int64_t *first, int64_t *last) {
+static int find_record_times(struct ni_run *r, int64_t *first, int64_t *last) {
   struct times t = {*first, *last};
-  int e = r->partial && !r->agree ? pass_all(r, times_of, &t) : times_of(r, &r->plan, &t);
+  int e = r->partial && !r->agree ? pass_over_all_logs(r, pass_times, &t) : pass_times(r, &r->plan, &t);
   *first = t.first;
   *last = t.last;
   if (e == 0 && r->agree)
@@ -194,12 +196,12 @@ static int find_times(struct ni_run *r, int64_t *first, int64_t *last) {
 }
 
 /* A name of a tag can stand in any log, whoever reads that. */
-static int tags_of(struct ni_run *r, const struct ni_scan_plan *plan, void *none) {
+static int pass_tags(struct ni_run *r, const struct ni_scan_plan *plan, void *none) {
   return ni_tags_resolve_by(&r->opt.filter.tag, plan, r->opt.jobs, ni_run_stopped, r);
 }
 
 /* A log of which the index knows the times need not be read for them. */
-static int known_times(void *run, size_t file_no, struct ni_scan_parts *out) {
+static int merge_indexed_times(void *run, size_t file_no, struct ni_scan_parts *out) {
   struct ni_run *r = run;
   int64_t first = INT64_MAX, last = INT64_MIN;
   if (!ni_atlas_times(r->atlas, file_no, &first, &last))
@@ -213,12 +215,12 @@ static int known_times(void *run, size_t file_no, struct ni_scan_parts *out) {
   return (out->at = calloc(1, sizeof *out->at)) ? 1 : -ENOMEM; /* no part, and something to free */
 }
 
-static int all_times(struct ni_run *r, int64_t *first, int64_t *last) {
+static int find_times_by_index(struct ni_run *r, int64_t *first, int64_t *last) {
   struct ni_scan_plan plan = {0};
   struct ni_tally_sum *t = &r->tally;
   t->first_us = INT64_MAX;
   t->last_us = INT64_MIN;
-  int e = ni_scan_plan_known(&plan, &r->files, true, r->opt.jobs, known_times, r);
+  int e = ni_scan_plan_known(&plan, &r->files, true, r->opt.jobs, merge_indexed_times, r);
   if (e == 0)
     e = ni_record_times(&plan, r->opt.jobs, ni_run_stopped, r, first, last);
   ni_scan_plan_free(&plan);
@@ -234,11 +236,11 @@ static int all_times(struct ni_run *r, int64_t *first, int64_t *last) {
 int ni_resolve_times(struct ni_run *r) {
   int64_t first = 0, last = 0;
   bool relative = ni_filters_relative(&r->opt.filter);
-  int tags = ni_tags_unresolved(&r->opt.filter.tag) ? pass_all(r, tags_of, NULL) : 0;
+  int tags = ni_tags_unresolved(&r->opt.filter.tag) ? pass_over_all_logs(r, pass_tags, NULL) : 0;
   int e = tags < 0 ? tags
       : !relative  ? 0
-      : r->atlas   ? all_times(r, &first, &last)
-                   : find_times(r, &first, &last);
+      : r->atlas   ? find_times_by_index(r, &first, &last)
+                   : find_record_times(r, &first, &last);
   r->since_us = ni_when_resolve(&r->opt.filter.since, INT64_MIN, first, last);
   r->until_us = ni_when_resolve(&r->opt.filter.until, INT64_MAX, first, last);
   return e == 0 && r->atlas ? plan_ranges(r, true) : e;

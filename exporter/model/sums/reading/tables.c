@@ -6,7 +6,7 @@
 #include "exporter/base/array.h"
 #include "tables.h"
 
-int ni_run_tables(struct ni_run *r) {
+int ni_run_tables_init(struct ni_run *r) {
   pthread_mutex_init(&r->lock, NULL);
   void *p = mmap(NULL, NI_CONTEXTS_MAX * sizeof *r->context, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -80,7 +80,7 @@ int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start
 }
 
 /* The lock is held. */
-static int new_comm(struct ni_run *r, uint32_t comm) {
+static int init_comm(struct ni_run *r, uint32_t comm) {
   char text[24];
   snprintf(text, sizeof text, "0x%llx", (unsigned long long)r->who.comm[comm].hash);
   r->comm[comm].p2p_sampled = false;
@@ -94,7 +94,7 @@ int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struc
   int64_t k = -ENOMEM;
   if (ni_array_room(r->comm, n, r->cap_comms))
     k = ni_who_member(&r->who, process, run, id, 0);
-  if (r->who.n_comms > n && new_comm(r, (uint32_t)n) < 0)
+  if (r->who.n_comms > n && init_comm(r, (uint32_t)n) < 0)
     k = -ENOMEM;
   pthread_mutex_unlock(&r->lock);
   *out = (uint32_t)k;
@@ -154,7 +154,7 @@ void ni_cell_drop(struct ni_run *r, struct ni_sum_cell *c) {
   c->n = 0;
 }
 
-int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {
+int ni_cell_add_piece(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {
   pthread_mutex_lock(&r->lock);
   struct ni_sum_cell *c = &r->cell[cell];
   int e = 0;

@@ -18,7 +18,7 @@ static NI_ORDER_BY(by_stream, struct ni_turns_stream, member, kind, func)
   return i < t->n && by_stream(&t->item[i], stream) == 0 ? &t->item[i].turns : NULL;
 }
 
-static void forget(struct ni_turns *t) {
+static void free_turns(struct ni_turns *t) {
   free(t->item);
   *t = (struct ni_turns){0};
 }
@@ -46,7 +46,7 @@ struct merge {
   size_t n_heap, cap_heap;
 };
 
-static int by_part(const void *a, const void *b) {
+static int compare_parts(const void *a, const void *b) {
   const struct part *x = a, *y = b;
   const int k = NI_BY(x, y, member, kind, func, min_sn);
   return k ? k : NI_BY(x->piece, y->piece, file, range, ordinal);
@@ -61,7 +61,7 @@ static void close_part(struct open_part *o) {
   free(o);
 }
 
-static int open_next(struct merge *m) {
+static int open_next_part(struct merge *m) {
   struct open_part *o = ni_array_room(m->heap, m->n_heap, m->cap_heap) ? calloc(1, sizeof *o) : NULL;
   if (!o)
     return -ENOMEM;
@@ -78,19 +78,19 @@ static int open_next(struct merge *m) {
 }
 
 /* Opens all parts whose numbers may come now. */
-static int open_due(struct merge *m) {
+static int open_due_parts(struct merge *m) {
   int e = 0;
   while (e == 0 && m->next < m->n) {
     const bool is_due = !m->n_heap || m->part[m->next].min_sn <= m->heap[0]->head.sn;
     if (!is_due)
       break;
-    e = open_next(m);
+    e = open_next_part(m);
   }
   return e;
 }
 
 /* From the first one to that behind it. */
-static int advance(struct merge *m) {
+static int advance_merge(struct merge *m) {
   struct open_part *o = m->heap[0];
   const int e = ni_segment_next(&o->reader, &o->head);
   if (e < 0)
@@ -112,16 +112,16 @@ static int walk_stream(struct merge *m, const struct part *part, size_t n, const
   m->next = 0;
   for (uint32_t k = 0; k < NI_CLOCK_STEPS; k++)
     turns->sn[k] = UINT64_MAX;
-  int e = open_due(m);
+  int e = open_due_parts(m);
   while (e == 0 && m->n_heap) {
     const struct ni_entry *x = &m->heap[0]->head;
     const uint32_t passed = walk.steps;
     ni_clock_walk_on(clock, &walk, ni_time_ns(x->start_ns, x->dump_us));
     for (uint32_t k = passed; k < walk.steps; k++)
       turns->sn[k] = x->sn;
-    e = advance(m);
+    e = advance_merge(m);
     if (e == 0)
-      e = open_due(m);
+      e = open_due_parts(m);
   }
   while (m->n_heap)
     close_part(m->heap[--m->n_heap]);
@@ -150,21 +150,21 @@ static int gather_parts(const struct ni_run *r, struct part **out, size_t *n) {
     }
   }
   if (*n > 1)
-    qsort(*out, *n, sizeof **out, by_part);
+    qsort(*out, *n, sizeof **out, compare_parts);
   return 0;
 }
 
-static bool same_stream(const struct part *a, const struct part *b) {
+static bool is_same_stream(const struct part *a, const struct part *b) {
   return NI_BY(a, b, member, kind, func) == 0;
 }
 
-static int find_here(struct ni_run *r) {
+static int find_local_turns(struct ni_run *r) {
   struct part *part = NULL;
   size_t n = 0;
   struct merge m = {.r = r};
   int e = gather_parts(r, &part, &n);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
-    for (end = i + 1; end < n && same_stream(&part[end], &part[i]); end++) {}
+    for (end = i + 1; end < n && is_same_stream(&part[end], &part[i]); end++) {}
     if (!ni_array_room(r->turns.item, r->turns.n, r->turns.cap)) {
       e = -ENOMEM;
       break;
@@ -218,7 +218,7 @@ static void wire_turns(struct ni_wire *w, void *arg) {
   }
 }
 
-static int take_from(struct letter *l, int rank) {
+static int receive_turns(struct letter *l, int rank) {
   struct ni_bytes got = {0};
   int e = l->r->team->swap(-1, NULL, rank, &got);
   if (e == 0) {
@@ -231,7 +231,7 @@ static int take_from(struct letter *l, int rank) {
 }
 
 /* All streams of all go to rank 0, and from there to all. */
-static int share(struct ni_run *r) {
+static int share_turns(struct ni_run *r) {
   const struct ni_team *t = r->team;
   struct letter l = {.r = r};
   struct ni_wire w = {0};
@@ -239,10 +239,10 @@ static int share(struct ni_run *r) {
   if (e == 0 && t->rank > 0) {
     wire_turns(&w, &l);
     e = ni_team_give(t, &w);
-    forget(&r->turns);
+    free_turns(&r->turns);
   }
   for (int k = 1; e == 0 && t->rank == 0 && k < t->size; k++)
-    e = take_from(&l, k);
+    e = receive_turns(&l, k);
   if (e == 0)
     e = ni_team_share(t, wire_turns, &l);
   ni_wire_free(&w);
@@ -251,10 +251,10 @@ static int share(struct ni_run *r) {
 }
 
 int ni_turns_find(struct ni_run *r) {
-  forget(&r->turns);
-  int e = find_here(r);
+  free_turns(&r->turns);
+  int e = find_local_turns(r);
   if (e == 0 && r->team)
-    e = share(r);
+    e = share_turns(r);
   struct ni_turns *t = &r->turns;
   if (e == 0 && t->n > 1)
     qsort(t->item, t->n, sizeof *t->item, by_stream);

@@ -10,14 +10,14 @@ struct run { /* ranks of one run */
   bool pieces;   /* others are not joined with it */
 };
 
-static uint32_t root_of(uint32_t *up, uint32_t i) {
+static uint32_t find_root(uint32_t *up, uint32_t i) {
   while (up[i] != i)
     i = up[i] = up[up[i]];
   return i;
 }
 
 /* Runs are few, and each process is of one. */
-static uint32_t last_run(const struct ni_run *r) {
+static uint32_t find_last_run(const struct ni_run *r) {
   uint32_t last = 0;
   for (uint32_t i = 0; i < r->who.n_comms; i++)
     if (r->who.comm[i].run > last)
@@ -25,20 +25,20 @@ static uint32_t last_run(const struct ni_run *r) {
   return last;
 }
 
-static void join(const struct ni_summary *s, uint32_t *up) {
+static void join_processes(const struct ni_summary *s, uint32_t *up) {
   for (uint32_t i = 0; i < s->n_processes; i++)
     up[i] = i;
   for (size_t i = 1; i < s->n_seats; i++) {
     if (s->seat[i].comm != s->seat[i - 1].comm)
       continue;
-    const uint32_t x = root_of(up, s->seat[i - 1].process), y = root_of(up, s->seat[i].process);
+    const uint32_t x = find_root(up, s->seat[i - 1].process), y = find_root(up, s->seat[i].process);
     up[x < y ? y : x] = x < y ? x : y;
   }
 }
 
 /* of: the run of each process; UINT32_MAX: it has no communicator. */
-static void count(const struct ni_run *r, const struct ni_summary *s, uint32_t *up, uint32_t *of,
-                  struct run *run) {
+static void count_run_ranks(const struct ni_run *r, const struct ni_summary *s, uint32_t *up, uint32_t *of,
+                            struct run *run) {
   for (uint32_t i = 0; i < s->n_processes; i++)
     of[i] = UINT32_MAX;
   for (uint32_t i = 0; i < r->who.n_members; i++) {
@@ -50,7 +50,7 @@ static void count(const struct ni_run *r, const struct ni_summary *s, uint32_t *
     if (of[process] != UINT32_MAX)
       continue;
     of[process] = r->who.comm[m->comm].run;
-    const uint32_t root = root_of(up, process);
+    const uint32_t root = find_root(up, process);
     if (x->seen == 0)
       x->root = root;
     x->pieces |= root != x->root;
@@ -83,11 +83,11 @@ static void find_neighbours(struct ni_summary *s) {
 
 int ni_joined_find(const struct ni_run *r, struct ni_summary *s) {
   uint32_t *up = malloc((s->n_processes + 1) * sizeof *up), *of = malloc((s->n_processes + 1) * sizeof *of);
-  struct run *run = calloc((size_t)last_run(r) + 1, sizeof *run);
+  struct run *run = calloc((size_t)find_last_run(r) + 1, sizeof *run);
   const bool room = up && of && run;
   if (room) {
-    join(s, up);
-    count(r, s, up, of, run);
+    join_processes(s, up);
+    count_run_ranks(r, s, up, of, run);
     find_neighbours(s);
     for (uint32_t i = 0; i < s->n_processes; i++) {
       const struct run *x = of[i] == UINT32_MAX ? NULL : &run[of[i]];

@@ -36,6 +36,6 @@ struct ni_blame;
  */
 int ni_role_map_read(struct ni_run *r);
 /* After the passes (pass.h), or without ranks: fills the role of each communicator of b->s. 0 or -ENOMEM. */
-int ni_roles(const struct ni_blame *b);
+int ni_roles_tell(const struct ni_blame *b);
 
 #endif

@@ -1,4 +1,4 @@
-#include "usual.h"
+#include "baseline.h"
 
 #include <stddef.h>
 
@@ -30,15 +30,15 @@ struct times { /* since the last end of a set: of SORTED samples at most */
   float middle, width;
 };
 
-static void insert(float *x, uint32_t n, float v) {
+static void insert_sorted(float *x, uint32_t n, float v) {
   for (; n > 0 && x[n - 1] > v; n--)
     x[n] = x[n - 1];
   x[n] = v;
 }
 
-static float width(const float *x, uint32_t n) { return x[n - 1 - n / 5] - x[n / 5]; }
+static float measure_width(const float *x, uint32_t n) { return x[n - 1 - n / 5] - x[n / 5]; }
 
-static struct times times_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set) {
+static struct times measure_times(const float *gap, uint32_t n, uint32_t slots, uint64_t set) {
   const uint32_t step = (n + SORTED - 1) / SORTED;
   float all[SORTED], block[SORTED], off[SORTED];
   uint32_t m = 0, in = 0, first = 0, total = (n + step - 1) / step;
@@ -47,17 +47,17 @@ static struct times times_of(const float *gap, uint32_t n, uint32_t slots, uint6
     for (uint32_t k = 0; k < slots; k++)
       if (set >> k & 1 && gap[i * slots + k] < least)
         least = gap[i * slots + k];
-    insert(all, m++, least);
-    insert(block, in++, least);
+    insert_sorted(all, m++, least);
+    insert_sorted(block, in++, least);
     if (m * BLOCKS / total == (m - 1) * BLOCKS / total)
       continue;
     float middle = block[in / 2];
     for (uint32_t k = 0; k < in; k++)
-      insert(off, first++, isfinite(middle) ? block[k] - middle : INFINITY);
+      insert_sorted(off, first++, isfinite(middle) ? block[k] - middle : INFINITY);
     in = 0;
   }
   /* eight numbers lie closer to their own middle than to that of all */
-  float plain = width(all, m), rest = 1.15f * width(off, first);
+  float plain = measure_width(all, m), rest = 1.15f * measure_width(off, first);
   return (struct times){m, all[m / 2], rest < plain ? sqrtf(rest * plain) : plain};
 }
 
@@ -72,7 +72,7 @@ struct sum {
   uint32_t m;
 };
 
-static struct slope line(const struct sum *s) {
+static struct slope fit_line(const struct sum *s) {
   struct slope l = {.error = INFINITY, .n = s->m};
   double m = s->m;
   if (s->m < SLOPE_SAMPLES)
@@ -89,7 +89,7 @@ static struct slope line(const struct sum *s) {
 }
 
 /* How much later slot k ended than the set, in us; y: the time since the end of the set. */
-static float later_by(const float *gap, uint32_t slots, uint64_t set, uint32_t k, float *y) {
+static float measure_lateness(const float *gap, uint32_t slots, uint64_t set, uint32_t k, float *y) {
   *y = INFINITY;
   for (uint32_t j = 0; j < slots; j++)
     if (set >> j & 1 && gap[j] < *y)
@@ -97,22 +97,22 @@ static float later_by(const float *gap, uint32_t slots, uint64_t set, uint32_t k
   return *y - gap[k];
 }
 
-/* What later_by() says in nearly all samples: three times as far to both sides as the middle 60 % reach. */
-static void usual_later(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far,
-                        float *from, float *to) {
+/* What measure_lateness() says in nearly all samples: three times as far to both sides as the middle 60 % reach. */
+static void bound_lateness(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far,
+                           float *from, float *to) {
   const uint32_t step = (n + SORTED - 1) / SORTED;
   float all[SORTED], y;
   uint32_t m = 0;
   for (uint32_t i = 0; i < n; i += step) {
-    const float x = later_by(gap + (size_t)i * slots, slots, set, k, &y);
+    const float x = measure_lateness(gap + (size_t)i * slots, slots, set, k, &y);
     if (x > 0 && y < far)
-      insert(all, m++, x);
+      insert_sorted(all, m++, x);
   }
   *from = -INFINITY;
   *to = INFINITY;
   if (m < SLOPE_SAMPLES)
     return;
-  const float w = width(all, m);
+  const float w = measure_width(all, m);
   *from = all[m / 5] - 3 * w;
   *to = all[m - 1 - m / 5] + 3 * w;
 }
@@ -121,14 +121,14 @@ static void usual_later(const float *gap, uint32_t n, uint32_t slots, uint64_t s
  * How the time since the end of the set moves with the end of slot k, where k ended later by from..to; far:
  * times beyond say nothing.
  */
-static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k,
-                             float far, float from, float to) {
+static struct slope measure_slope(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k,
+                                  float far, float from, float to) {
   struct sum all = {0}, rest = {0};
   for (uint32_t b = 0; b < BLOCKS; b++) {
     struct sum of = {0};
     for (uint32_t i = b * n / BLOCKS; i < (b + 1) * n / BLOCKS; i++) {
       float y;
-      const float x = later_by(gap + (size_t)i * slots, slots, set, k, &y);
+      const float x = measure_lateness(gap + (size_t)i * slots, slots, set, k, &y);
       if (!(x > 0 && y < far && x >= from && x <= to))
         continue;
       of.m++;
@@ -151,52 +151,56 @@ static struct slope slope_of(const float *gap, uint32_t n, uint32_t slots, uint6
     rest.xy += of.xy - of.x * of.y / of.m;
     rest.yy += of.yy - of.y * of.y / of.m;
   }
-  struct slope plain = line(&all), own = line(&rest);
+  struct slope plain = fit_line(&all), own = fit_line(&rest);
   return own.error < plain.error ? own : plain;
 }
 
-static bool is_told(const struct slope *s) { return s->n >= SLOPE_SAMPLES && s->error <= SLOPE_ERROR; }
+static bool is_slope_certain(const struct slope *s) {
+  return s->n >= SLOPE_SAMPLES && s->error <= SLOPE_ERROR;
+}
 
 /*
  * Where a slot's ends move by no more than their stamps are off, starts do not move with the stamps in any
  * case.
  */
-static bool is_hidden(const struct slope *s, float off_us) { return s->slope <= 0.5 && s->spread < off_us; }
+static bool is_slope_within_stamps(const struct slope *s, float off_us) {
+  return s->slope <= 0.5 && s->spread < off_us;
+}
 
 /*
  * The line through the samples. A stamp that is far off makes another operation look like the last one, and
  * one such sample outweighs all others in a line: where the times become narrower with the slot and the line
  * says that it is not waited for, it is drawn again without what is far from most.
  */
-static struct slope line_of(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far,
-                            bool narrower) {
+static struct slope measure_robust_slope(const float *gap, uint32_t n, uint32_t slots, uint64_t set,
+                                         uint32_t k, float far, bool narrower) {
   float from, to;
-  const struct slope all = slope_of(gap, n, slots, set, k, far, -INFINITY, INFINITY);
-  if (!narrower || !is_told(&all) || all.slope > 0.5)
+  const struct slope all = measure_slope(gap, n, slots, set, k, far, -INFINITY, INFINITY);
+  if (!narrower || !is_slope_certain(&all) || all.slope > 0.5)
     return all;
-  usual_later(gap, n, slots, set, k, far, &from, &to);
-  const struct slope most = slope_of(gap, n, slots, set, k, far, from, to);
+  bound_lateness(gap, n, slots, set, k, far, &from, &to);
+  const struct slope most = measure_slope(gap, n, slots, set, k, far, from, to);
   return (struct slope){most.slope, most.error, most.spread, all.n};
 }
 
-void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot,
-                   bool first, float off_us) {
+void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot,
+                      bool first, float off_us) {
   u->waits_for = UINT64_C(1) << slot;
   u->us = u->or_us = NAN;
   u->steady = u->alone = false;
   if (n < 5)
     return;
-  struct times t = times_of(gap, n, slots, u->waits_for);
+  struct times t = measure_times(gap, n, slots, u->waits_for);
   for (int more = 0; more < 3; more++) {
     uint32_t with = slots, untold = slots;
     float narrowest = INFINITY, far = 3 * t.middle + 1000;
     for (uint32_t k = 0; k < slots; k++) {
       if (u->waits_for >> k & 1)
         continue;
-      struct times with_it = times_of(gap, n, slots, u->waits_for | UINT64_C(1) << k);
+      struct times with_it = measure_times(gap, n, slots, u->waits_for | UINT64_C(1) << k);
       float w = with_it.width;
-      struct slope s = line_of(gap, n, slots, u->waits_for, k, far, w < t.width * NARROWER);
-      bool told = is_told(&s) && !is_hidden(&s, off_us);
+      struct slope s = measure_robust_slope(gap, n, slots, u->waits_for, k, far, w < t.width * NARROWER);
+      bool told = is_slope_certain(&s) && !is_slope_within_stamps(&s, off_us);
       if (w < t.width * FAR_NARROWER)
         told = false;
       const bool nearly_always = s.n * 10 >= n * 8;
@@ -217,12 +221,12 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
       break;
     u->or_us = NAN;
     u->waits_for |= UINT64_C(1) << with;
-    t = times_of(gap, n, slots, u->waits_for);
+    t = measure_times(gap, n, slots, u->waits_for);
   }
   for (uint32_t k = 0; k < slots; k++) { /* what was taken for one before the right one was found */
     if (k == slot || !(u->waits_for >> k & 1))
       continue;
-    struct times less = times_of(gap, n, slots, u->waits_for & ~(UINT64_C(1) << k));
+    struct times less = measure_times(gap, n, slots, u->waits_for & ~(UINT64_C(1) << k));
     if (!(less.width < t.width * NARROWER))
       continue;
     u->waits_for &= ~(UINT64_C(1) << k);
@@ -237,7 +241,7 @@ void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t sl
   }
   if (alone * 10 >= n * 8) { /* then what it waits for is known, whatever chance shows in the others */
     u->waits_for = UINT64_C(1) << slot;
-    t = times_of(gap, n, slots, u->waits_for);
+    t = measure_times(gap, n, slots, u->waits_for);
     u->alone = true;
   }
   u->us = t.middle;

@@ -12,16 +12,16 @@
  *
  * Pure; any thread.
  */
-#ifndef NI_BLAME_USUAL_H
-#define NI_BLAME_USUAL_H
+#ifndef NI_BLAME_BASELINE_H
+#define NI_BLAME_BASELINE_H
 
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define NI_USUAL_SAMPLES 192u
+#define NI_BASELINE_SAMPLES 192u
 
-struct ni_usual {
+struct ni_baseline {
   uint64_t waits_for; /* slots, a bit each; at first 0: not known */
   float us, width;    /* median; NAN: not known. Of the middle 60 % */
   uint32_t samples;
@@ -40,15 +40,15 @@ struct ni_usual {
  * gap: [n][slots], us since the last end on each slot, INFINITY: none. slot: its own. first: its first
  * operation in a step. off_us: by so much stamps are off.
  */
-void ni_usual_find(struct ni_usual *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot,
-                   bool first, float off_us);
+void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot,
+                      bool first, float off_us);
 
 /*
  * A gap much longer than usual: the rank waited for something that its place rarely waits for, if anything
  * else ended so that enough time for its own was left. Returns how much that is, in us; NAN: the gap is as
  * usual.
  */
-static inline float ni_usual_room(float usual, float gap) {
+static inline float ni_baseline_least_own(float usual, float gap) {
   return gap > 1.25f * usual + 200 ? 0.7f * usual : NAN;
 }
 

@@ -8,12 +8,17 @@
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
 
+/*
+ * Where what was found comes several times a step (count_marks_in_step()): bounds of what is laid over each
+ * other, and of how far it may be off.
+ */
 enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, FOLD_PARTS = 2 };
 /* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
 #define FOLD_OFF 0.1f
 #define FOLD_UNEVEN 0.1 /* of the operations between marks: what they differ by */
 /* in logarithms of gaps: one that is twice as long says no more than that */
 #define FOLD_CLIP 0.7f
+#define GAP_LEAST_NS INT64_C(1000000) /* a shorter one is no begin of a step */
 enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20, MOST_EACH = 1024, SPREAD = 3 };
 
 /* One, two or three operations in a row on one slot. */
@@ -30,8 +35,8 @@ struct gram {
   uint8_t n;
   /* Clusters of it: sum of distances and of their squares; how far apart two clusters are at least. */
   double sum, squares;
-  uint32_t far, clusters, whole, begun, even_clusters, in_cluster;
-  bool cluster; /* count, even are those of clusters of `size` */
+  uint32_t far, clusters, full_clusters, begun, even_clusters, in_cluster;
+  bool is_cluster; /* count, even are those of clusters of `size` */
   uint32_t size;
 };
 
@@ -91,9 +96,13 @@ static void count_gram(struct gram *x, const struct ni_blame_op *op, uint32_t i,
   x->after_ns += after;
 }
 
-static double allowed_deviation(double want) { return want / 10 > 2 ? want / 10 : 2; }
-static bool is_within_deviation(double got, double want) {
-  return got >= want - allowed_deviation(want) && got <= want + allowed_deviation(want);
+/* Four fifths and more. */
+static bool is_most(uint32_t part, uint32_t whole) { return part * 10 >= whole * 8; }
+
+/* From an expected distance: a tenth of it, 2 at least. */
+static double allowed_deviation(double expected) { return expected / 10 > 2 ? expected / 10 : 2; }
+static bool is_within_deviation(double got, double expected) {
+  return got >= expected - allowed_deviation(expected) && got <= expected + allowed_deviation(expected);
 }
 
 static void sum_near_distances(struct gram *x, uint32_t of_slot) {
@@ -130,12 +139,12 @@ static void sum_distances(struct gram *x, uint32_t i) {
 
 /* Clusters begin where the distance is large beside the mean distance that an operation sees. */
 static void count_even_clusters(struct gram *x, uint32_t i) {
-  double whole = (double)x->count / x->clusters;
+  const double size = (double)x->count / x->clusters;
   if (i == x->first || i - x->before >= x->far) {
     if (i > x->first && is_within_deviation(i - x->begun, (double)(x->last - x->first) / x->clusters))
       x->even_clusters++;
     if (i > x->first)
-      x->whole += is_within_deviation(x->in_cluster, whole) && x->in_cluster == (uint32_t)(whole + 0.5);
+      x->full_clusters += is_within_deviation(x->in_cluster, size) && x->in_cluster == (uint32_t)(size + 0.5);
     x->begun = i;
     x->in_cluster = 0;
   }
@@ -214,16 +223,20 @@ static void measure_distances(const struct ni_blame_op *op, size_t n, struct gra
     }
 }
 
+static bool comes_in_clusters(const struct gram *x) {
+  return x->n == 1 && x->clusters >= STEPS_MIN && x->count >= 2 * x->clusters &&
+      is_most(x->full_clusters, x->clusters - 1);
+}
+
 /* Of operations that come in clusters of one size the last one counts. */
 static void add_cluster_grams(struct grams *g) {
   for (uint32_t i = 0, n = g->n; i < n; i++) {
     struct gram *x = &g->item[i];
-    if (x->n != 1 || x->clusters < STEPS_MIN || x->count < 2 * x->clusters ||
-        x->whole * 10 < (x->clusters - 1) * 8 || g->n == GRAMS_MAX)
+    if (!comes_in_clusters(x) || g->n == GRAMS_MAX)
       continue;
     struct gram *c = &g->item[g->n++];
     *c = *x;
-    c->cluster = true;
+    c->is_cluster = true;
     c->size = (uint32_t)((double)x->count / x->clusters + 0.5);
     c->count = x->clusters;
     c->even = x->even_clusters;
@@ -234,7 +247,7 @@ static bool is_as_frequent(uint32_t a, uint32_t b) { return a <= b + 1 + b / 50 
 
 /* Evenly spread over what its slot did. */
 static bool is_even(const struct ni_blame_rank *rank, const struct gram *x) {
-  return x->count >= STEPS_MIN && x->even * 10 >= (x->count - 1) * 8 &&
+  return x->count >= STEPS_MIN && is_most(x->even, x->count - 1) &&
       (x->last_of_slot - x->first_of_slot) * 2 >= rank->slot[x->slot].ops;
 }
 
@@ -244,7 +257,7 @@ static bool is_even(const struct ni_blame_rank *rank, const struct gram *x) {
  * trains.
  */
 static bool is_spread(const struct ni_blame_rank *rank, const struct gram *x) {
-  const bool looked_at = x->sum > 0 && !x->cluster;
+  const bool looked_at = x->sum > 0 && !x->is_cluster;
   uint64_t all = 0;
   for (uint32_t i = 0; i < rank->n_slots; i++)
     all += rank->slot[i].ops;
@@ -255,10 +268,16 @@ static int32_t count_ranks(const struct ni_blame *b, const struct ni_blame_rank 
   return b->s->comm[rank->slot[x->slot].comm].n_ranks;
 }
 
-/* Of those that come equally often: fewer in a row, the larger communicator, the more own time behind it. */
+/*
+ * Of those that come equally often: what is spread over the run, fewer in a row, the larger communicator, the
+ * more own time behind it.
+ */
 static bool is_better_mark(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x,
                            const struct gram *y) {
-  int32_t p = count_ranks(b, rank, x), q = count_ranks(b, rank, y);
+  const int32_t p = count_ranks(b, rank, x), q = count_ranks(b, rank, y);
+  const bool x_is_spread = is_spread(rank, x);
+  if (x_is_spread != is_spread(rank, y))
+    return x_is_spread;
   if (x->n != y->n && (x->n == 1 || y->n == 1))
     return x->n < y->n;
   if (p != q)
@@ -283,45 +302,64 @@ static const struct gram *find_single_as_frequent(const struct ni_blame_rank *ra
   return best;
 }
 
+/* The rarest one that can be of steps; NULL: none. */
+static const struct gram *find_rarest(const struct ni_blame_rank *rank, const struct grams *g,
+                                      bool also_not_spread) {
+  const struct gram *rarest = NULL;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct gram *x = &g->item[i];
+    if (!is_even(rank, x) || !(also_not_spread || is_spread(rank, x)))
+      continue;
+    if (!rarest || x->count < rarest->count)
+      rarest = x;
+  }
+  return rarest;
+}
+
+/* Is there another single operation that comes as often? */
+static bool has_companion(const struct ni_blame_rank *rank, const struct grams *g, const struct gram *x) {
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct gram *y = &g->item[i];
+    if (y != x && y->n == 1 && is_even(rank, y) && is_as_frequent(y->count, x->count))
+      return true;
+  }
+  return false;
+}
+
+/*
+ * Where the rarest one is an evaluation every so many steps, single operations on communicators as large come
+ * far more often, two of them equally often: how often. 0: there are none.
+ */
+static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct ni_blame_rank *rank,
+                                          const struct grams *g, const struct gram *rarest) {
+  uint32_t least = 0;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct gram *x = &g->item[i];
+    const bool is_single = x->n == 1 && is_even(rank, x);
+    const bool is_far_more_often = x->count >= 8 * rarest->count;
+    const bool is_rarer = !least || x->count < least;
+    if (is_single && is_far_more_often && is_rarer &&
+        count_ranks(b, rank, x) >= count_ranks(b, rank, rarest) && has_companion(rank, g, x))
+      least = x->count;
+  }
+  return least;
+}
+
 /* The rarest number of times that is one of steps: 0: none. */
 static uint32_t estimate_steps(const struct ni_blame *b, const struct ni_blame_rank *rank,
                                const struct grams *g) {
-  const struct gram *rarest = NULL;
-  uint32_t next = 0;
-  for (int anywhere = 0; anywhere < 2 && !rarest; anywhere++)
-    for (uint32_t i = 0; i < g->n; i++) {
-      const struct gram *x = &g->item[i];
-      if (!is_even(rank, x) || !(anywhere || is_spread(rank, x)))
-        continue;
-      if (!rarest || x->count < rarest->count)
-        rarest = x;
-    }
-  if (rarest && rarest->n > 1)
+  const struct gram *rarest = find_rarest(rank, g, false);
+  if (!rarest)
+    rarest = find_rarest(rank, g, true);
+  if (!rarest)
+    return 0;
+  if (rarest->n > 1)
     rarest = find_single_as_frequent(rank, g, rarest);
-  if (!rarest || rarest->count >= RARE)
-    return rarest ? rarest->count : 0;
-  /*
-   * An evaluation every so many steps: single operations on communicators as large come far more often, two
-   * of them equally often.
-   */
-  for (uint32_t i = 0; i < g->n; i++) {
-    const struct gram *x = &g->item[i];
-    if (!is_even(rank, x) || x->n != 1 || x->count < 8 * rarest->count || (next && x->count >= next) ||
-        count_ranks(b, rank, x) < count_ranks(b, rank, rarest))
-      continue;
-    for (uint32_t k = 0; k < g->n; k++)
-      if (k != i && g->item[k].n == 1 && is_even(rank, &g->item[k]) &&
-          is_as_frequent(g->item[k].count, x->count)) {
-        next = x->count;
-        break;
-      }
-  }
-  return next ? next : rarest->count;
+  const uint32_t steps = rarest->count < RARE ? count_steps_by_companions(b, rank, g, rarest) : 0;
+  return steps ? steps : rarest->count;
 }
 
-static NI_ORDER_OF(by_size, int64_t)
-
-    static bool is_long(const struct ni_step_mark *m, int64_t end, const struct ni_blame_op *op) {
+static bool is_long_gap(const struct ni_step_mark *m, int64_t end, const struct ni_blame_op *op) {
   return end && op->start_ns - end >= m->gap_ns;
 }
 
@@ -334,6 +372,37 @@ static uint32_t find_most_frequent(const uint32_t *x, size_t n) {
   return most;
 }
 
+/* All operations of the mark's slot are collectives of one kind: *token. */
+static bool has_one_kind(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
+                         const struct ni_step_mark *m, uint32_t *token) {
+  *token = UINT32_MAX;
+  if (rank->slot[m->slot].kind != NI_BLAME_COLL)
+    return false;
+  for (size_t i = 0; i < n; i++) {
+    if (op[i].slot != m->slot)
+      continue;
+    if (*token != UINT32_MAX && op[i].what != *token)
+      return false;
+    *token = op[i].what;
+  }
+  return true;
+}
+
+/* The numbers of the operations of the slot that a long gap follows. */
+static uint32_t list_numbers_before_gaps(const struct ni_blame_op *op, size_t n, const struct ni_step_mark *m,
+                                         uint64_t *sn) {
+  const struct ni_blame_op *last = NULL;
+  uint32_t gaps = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (op[i].slot != m->slot)
+      continue;
+    if (last && is_long_gap(m, last->end_ns, &op[i]))
+      sn[gaps++] = last->sn;
+    last = &op[i];
+  }
+  return gaps;
+}
+
 /*
  * Where nearly all long gaps come after the same one of every so many operations, and nearly each of these
  * has one behind it, that operation ends the step by its number: then a pause within a step begins none, and
@@ -341,40 +410,30 @@ static uint32_t find_most_frequent(const uint32_t *x, size_t n) {
  */
 static int refine_by_number(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
                             struct ni_step_mark *m) {
-  uint32_t *apart = malloc((n + 1) * sizeof *apart), token = UINT32_MAX, gaps = 0, there = 0, of_step = 0;
-  const struct ni_blame_op *last = NULL;
-  uint64_t before = 0;
-  if (!apart)
+  uint32_t *apart = malloc((n + 1) * sizeof *apart), token, size = 0, phase = 0, there = 0, of_step = 0;
+  uint64_t *sn = malloc((n + 1) * sizeof *sn);
+  if (!apart || !sn) {
+    free(apart);
+    free(sn);
     return -ENOMEM;
-  bool alike = rank->slot[m->slot].kind == NI_BLAME_COLL;
-  for (size_t i = 0; i < n && alike; i++) {
-    if (op[i].slot != m->slot)
-      continue;
-    alike = token == UINT32_MAX || op[i].what == token;
-    token = op[i].what;
-    if (last && is_long(m, last->end_ns, &op[i])) {
-      apart[gaps++] = (uint32_t)(last->sn - before);
-      before = last->sn;
-    }
-    last = &op[i];
   }
-  const uint32_t size = alike && gaps ? find_most_frequent(apart, gaps) : 0;
-  gaps = 0;
-  last = NULL;
-  for (size_t i = 0; i < n && size > 1; i++) {
-    if (op[i].slot != m->slot)
-      continue;
-    if (last && is_long(m, last->end_ns, &op[i]))
-      apart[gaps++] = (uint32_t)(last->sn % size);
-    last = &op[i];
-  }
-  const uint32_t phase = find_most_frequent(apart, gaps);
+  const uint32_t gaps = has_one_kind(rank, op, n, m, &token) ? list_numbers_before_gaps(op, n, m, sn) : 0;
   for (uint32_t i = 0; i < gaps; i++)
-    there += apart[i] == phase;
-  for (size_t i = 0; i < n && size > 1; i++)
-    of_step += op[i].slot == m->slot && op[i].sn % size == phase;
+    apart[i] = (uint32_t)(sn[i] - (i ? sn[i - 1] : 0));
+  if (gaps)
+    size = find_most_frequent(apart, gaps);
+  if (size > 1) {
+    for (uint32_t i = 0; i < gaps; i++)
+      apart[i] = (uint32_t)(sn[i] % size);
+    phase = find_most_frequent(apart, gaps);
+    for (uint32_t i = 0; i < gaps; i++)
+      there += apart[i] == phase;
+    for (size_t i = 0; i < n; i++)
+      of_step += op[i].slot == m->slot && op[i].sn % size == phase;
+  }
   free(apart);
-  if (size < 2 || there * 10 < gaps * 8 || there * 10 + 10 < of_step * 8)
+  free(sn);
+  if (size < 2 || !is_most(there, gaps) || !is_most(there + 1, of_step))
     return 0;
   m->n = 1;
   m->token = token;
@@ -385,17 +444,18 @@ static int refine_by_number(const struct ni_blame_rank *rank, const struct ni_bl
   return 0;
 }
 
-/* All operations are alike: long gaps on the slot with most operations. */
-static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
-                   struct ni_step_mark *m) {
-  int64_t *gap = malloc((n + 1) * sizeof *gap), end = 0;
-  uint32_t long_ones = 0, even = 0;
-  size_t gaps = 0, of_slot = 0, last = 0;
-  if (!gap)
-    return -ENOMEM;
+static uint32_t find_busiest_slot(const struct ni_blame_rank *rank) {
+  uint32_t slot = 0;
   for (uint32_t i = 1; i < rank->n_slots; i++)
-    if (rank->slot[i].ops > rank->slot[m->slot].ops)
-      m->slot = (uint16_t)i;
+    if (rank->slot[i].ops > rank->slot[slot].ops)
+      slot = i;
+  return slot;
+}
+
+/* Gaps between operations of the mark's slot, ns. */
+static size_t list_gaps(const struct ni_blame_op *op, size_t n, const struct ni_step_mark *m, int64_t *gap) {
+  int64_t end = 0;
+  size_t gaps = 0;
   for (size_t i = 0; i < n; i++) {
     if (op[i].slot != m->slot)
       continue;
@@ -403,28 +463,27 @@ static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *o
       gap[gaps++] = op[i].start_ns - end;
     end = op[i].end_ns;
   }
-  qsort(gap, gaps, sizeof *gap, by_size);
-  m->gap_ns = gaps ? 4 * gap[gaps / 2] : 0;
-  if (m->gap_ns < 1000000)
-    m->gap_ns = 1000000;
-  for (size_t i = 0; i < gaps; i++)
-    long_ones += gap[i] >= m->gap_ns;
-  double want = long_ones ? (double)gaps / long_ones : 0;
-  end = 0;
+  return gaps;
+}
+
+/* Long gaps that come as many operations after the one before as is usual, within a tenth. */
+static uint32_t count_even_gaps(const struct ni_blame_op *op, size_t n, const struct ni_step_mark *m,
+                                double expected) {
+  int64_t end = 0;
+  size_t of_slot = 0, last = 0;
+  uint32_t even = 0;
   for (size_t i = 0; i < n; i++) {
     if (op[i].slot != m->slot)
       continue;
-    if (is_long(m, end, &op[i])) {
-      even += (double)(of_slot - last) >= 0.9 * want - 1 && (double)(of_slot - last) <= 1.1 * want + 1;
+    if (is_long_gap(m, end, &op[i])) {
+      const double distance = (double)(of_slot - last);
+      even += distance >= 0.9 * expected - 1 && distance <= 1.1 * expected + 1;
       last = of_slot;
     }
     of_slot++;
     end = op[i].end_ns;
   }
-  m->found = long_ones >= STEPS_MIN && want > 1.5 && even * 10 >= long_ones * 8;
-  m->n = 0;
-  free(gap);
-  return m->found ? refine_by_number(rank, op, n, m) : 0;
+  return even;
 }
 
 /* Is it the mark of a candidate: a single operation of its kind. */
@@ -448,10 +507,13 @@ static uint32_t measure_mark_distances(const struct gram *x, const struct ni_bla
   return marks ? marks - 1 : 0;
 }
 
-static NI_ORDER_OF(by_value, float)
+static int compare_floats(const void *a, const void *b) {
+  const float x = *(const float *)a, y = *(const float *)b;
+  return x < y ? -1 : x > y;
+}
 
-    static float median(float *x, uint32_t n) {
-  qsort(x, n, sizeof *x, by_value);
+static float median(float *x, uint32_t n) {
+  qsort(x, n, sizeof *x, compare_floats);
   return n ? x[n / 2] : NAN;
 }
 
@@ -516,13 +578,11 @@ static uint32_t find_fold(const float *x, uint32_t rows, uint32_t width, float c
 static uint32_t measure_gaps_between_marks(const struct ni_blame_rank *rank, const struct gram *x,
                                            const struct ni_blame_op *op, size_t n, uint32_t *width,
                                            float gap[PERIOD_GAPS]) {
-  uint32_t slot = 0, marks = 0, rows = 0, at = 0, each = (uint32_t)-1;
+  const uint32_t slot = find_busiest_slot(rank);
+  const uint32_t each = (uint32_t)((double)rank->slot[slot].ops / x->count + 0.5);
+  uint32_t marks = 0, rows = 0, at = 0;
   float row[PERIOD_GAPS];
   int64_t end = 0;
-  for (uint32_t i = 1; i < rank->n_slots; i++)
-    if (rank->slot[i].ops > rank->slot[slot].ops)
-      slot = i;
-  each = (uint32_t)((double)rank->slot[slot].ops / x->count + 0.5);
   *width = each;
   if (each < 2 || each * 4 * FOLD_PARTS * 2 > PERIOD_GAPS)
     return 0;
@@ -579,89 +639,185 @@ static bool has_other_operations(const struct ni_blame_rank *rank, uint32_t sing
   return single > 1 || (single == 1 && messages > x->count);
 }
 
-int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
-                  size_t n, uint32_t wanted, struct ni_step_mark *m) {
-  /* items are set when they come: half a MB for each rank need not be cleared */
-  struct grams *g = malloc(sizeof *g);
-  const struct gram *best = NULL;
-  uint32_t single = 0;
-  *m = (struct ni_step_mark){0};
-  if (g) {
-    g->n = 0;
-    g->at_hash = (struct ni_index){0};
-  }
-  operation_grams *at = malloc((n + 1) * sizeof *at);
-  int e = g && at ? count_grams(b, rank, op, n, g, at) : -ENOMEM;
+/* What the mark is looked for in, and what was found so far. */
+struct search {
+  const struct ni_blame *b;
+  const struct ni_blame_rank *rank;
+  const struct ni_blame_op *op;
+  size_t n;
+  struct grams *g;
+  uint32_t single;         /* kinds of single operations that come often enough to mark */
+  uint32_t wanted;         /* about so many steps; 0: as they show */
+  const struct gram *kind; /* what comes as often as steps do; NULL: nothing */
+};
+
+/* Everything that may mark, with what tells it. 0 or -ENOMEM. */
+static int gather_grams(struct search *x) {
+  operation_grams *at = malloc((x->n + 1) * sizeof *at);
+  const int e = at ? count_grams(x->b, x->rank, x->op, x->n, x->g, at) : -ENOMEM;
   if (e == 0) {
-    measure_distances(op, n, g, at);
-    add_cluster_grams(g);
+    measure_distances(x->op, x->n, x->g, at);
+    add_cluster_grams(x->g);
   }
   free(at);
-  uint32_t steps = e < 0 ? 0 : wanted ? wanted : estimate_steps(b, rank, g);
-  for (uint32_t i = 0; e == 0 && i < g->n; i++) {
-    const struct gram *x = &g->item[i];
-    single += x->n == 1 && x->count >= STEPS_MIN;
-    if (!is_even(rank, x) || !is_as_frequent(x->count, steps))
-      continue;
-    const bool as_spread = !best || is_spread(rank, x) == is_spread(rank, best);
-    if (as_spread ? !best || is_better_mark(b, rank, x, best) : is_spread(rank, x))
-      best = x;
-  }
-  if (best && has_other_operations(rank, single, best) && !wanted && best->n == 1 && !best->cluster) {
-    uint32_t k = count_marks_in_step(rank, best, op, n);
-    if (k > 1) {
-      wanted = best->count / k;
-      best = NULL;
-    }
-  }
-  /* where nothing comes as often as is wanted: every so manyth of what comes least often */
-  uint32_t each = UINT32_MAX;
-  for (uint32_t i = 0; e == 0 && wanted && (!best || each < UINT32_MAX) && i < g->n; i++) {
-    const struct gram *x = &g->item[i];
-    uint32_t so_many = (x->count + wanted / 2) / wanted;
-    if (x->n == 1 && !x->cluster && so_many > 1 && so_many < each && is_even(rank, x) &&
-        is_as_frequent(x->count, so_many * wanted)) {
-      best = x;
-      each = so_many;
-    }
-  }
-  /*
-   * Where one operation is all there is, each of them comes "once a step"; not so where most of the rest are
-   * messages.
-   */
-  const bool is_all = single < 2 && best && rank->slot[best->slot].ops * 2 > n;
-  if (best && !is_all) {
-    m->found = true;
-    m->slot = (uint16_t)best->slot;
-    m->token = best->token;
-    m->hash = best->hash;
-    m->n = best->n;
-    m->far = each < UINT32_MAX ? UINT32_MAX : best->far;
-    m->size = m->elsewhere = each < UINT32_MAX ? each : best->cluster ? best->size : 0;
-    m->phase = m->size ? m->size - 1 : 0;
-  } else if (e == 0) {
-    e = by_gaps(rank, op, n, m);
-    if (e == 0 && !m->found && best && b->r->opt.step_by)
-      *m = (struct ni_step_mark){.slot = (uint16_t)best->slot,
-                                 .token = best->token,
-                                 .hash = best->hash,
-                                 .n = best->n,
-                                 .found = true};
-  }
-  if (g)
-    ni_index_free(&g->at_hash);
-  free(g);
+  for (uint32_t i = 0; e == 0 && i < x->g->n; i++)
+    x->single += x->g->item[i].n == 1 && x->g->item[i].count >= STEPS_MIN;
   return e;
 }
 
+/* The best of what comes `steps` times. */
+static const struct gram *find_kind(const struct search *x, uint32_t steps) {
+  const struct gram *best = NULL;
+  for (uint32_t i = 0; i < x->g->n; i++) {
+    const struct gram *y = &x->g->item[i];
+    if (!is_even(x->rank, y) || !is_as_frequent(y->count, steps))
+      continue;
+    if (!best || is_better_mark(x->b, x->rank, y, best))
+      best = y;
+  }
+  return best;
+}
+
+/* Can what was found come several times a step? */
+static bool may_repeat(const struct search *x) {
+  return x->kind->n == 1 && !x->kind->is_cluster && has_other_operations(x->rank, x->single, x->kind);
+}
+
+/*
+ * Where one operation is all there is, each of them comes "once a step"; not so where most of the rest are
+ * messages.
+ */
+static bool is_all_there_is(const struct search *x) {
+  return x->single < 2 && x->rank->slot[x->kind->slot].ops * 2 > x->n;
+}
+
+/* each: every so manyth of them ends a step, by its number; 0: each, or the last of each cluster. */
+static void mark_kind(struct ni_step_mark *m, const struct gram *kind, uint32_t each) {
+  *m = (struct ni_step_mark){.slot = (uint16_t)kind->slot,
+                             .token = kind->token,
+                             .hash = kind->hash,
+                             .n = kind->n,
+                             .far = each ? UINT32_MAX : kind->far,
+                             .size = each           ? each
+                                 : kind->is_cluster ? kind->size
+                                                    : 0,
+                             .found = true};
+  m->elsewhere = m->size;
+  m->phase = m->size ? m->size - 1 : 0;
+}
+
+/* ---- the ways to find a mark, each where those before it found none: m->found; 0 or -ENOMEM ---- */
+
+/* A kind of operation, a few in a row, or the last of a cluster, that comes once a step. */
+static int step_by_kind(struct search *x, struct ni_step_mark *m) {
+  x->kind = find_kind(x, x->wanted ? x->wanted : estimate_steps(x->b, x->rank, x->g));
+  if (x->kind && !x->wanted && may_repeat(x)) {
+    const uint32_t k = count_marks_in_step(x->rank, x->kind, x->op, x->n);
+    if (k > 1) {
+      x->wanted = x->kind->count / k;
+      x->kind = NULL;
+    }
+  }
+  if (x->kind && !is_all_there_is(x))
+    mark_kind(m, x->kind, 0);
+  return 0;
+}
+
+/* Where nothing comes as often as is wanted: every so manyth of what comes least often. */
+static int step_by_every_so_manyth(struct search *x, struct ni_step_mark *m) {
+  uint32_t each = UINT32_MAX;
+  if (x->kind || !x->wanted)
+    return 0;
+  for (uint32_t i = 0; i < x->g->n; i++) {
+    const struct gram *y = &x->g->item[i];
+    const uint32_t so_many = (y->count + x->wanted / 2) / x->wanted;
+    const bool is_single = y->n == 1 && !y->is_cluster && is_even(x->rank, y);
+    if (is_single && so_many > 1 && so_many < each && is_as_frequent(y->count, so_many * x->wanted)) {
+      x->kind = y;
+      each = so_many;
+    }
+  }
+  if (x->kind && !is_all_there_is(x))
+    mark_kind(m, x->kind, each);
+  return 0;
+}
+
+/* All operations are alike: long gaps on the slot with most operations. */
+static int step_by_gaps(struct search *x, struct ni_step_mark *m) {
+  int64_t *gap = malloc((x->n + 1) * sizeof *gap);
+  uint32_t long_ones = 0;
+  if (!gap)
+    return -ENOMEM;
+  m->slot = (uint16_t)find_busiest_slot(x->rank);
+  const size_t gaps = list_gaps(x->op, x->n, m, gap);
+  qsort(gap, gaps, sizeof *gap, ni_by_i64);
+  m->gap_ns = gaps ? 4 * gap[gaps / 2] : 0;
+  if (m->gap_ns < GAP_LEAST_NS)
+    m->gap_ns = GAP_LEAST_NS;
+  for (size_t i = 0; i < gaps; i++)
+    long_ones += gap[i] >= m->gap_ns;
+  free(gap);
+  const double each = long_ones ? (double)gaps / long_ones : 0;
+  m->n = 0;
+  m->found =
+      long_ones >= STEPS_MIN && each > 1.5 && is_most(count_even_gaps(x->op, x->n, m, each), long_ones);
+  return m->found ? refine_by_number(x->rank, x->op, x->n, m) : 0;
+}
+
+/* --step-by: what it names, though it is all there is. */
+static int step_by_named_kind(struct search *x, struct ni_step_mark *m) {
+  if (x->kind && x->b->r->opt.step_by)
+    *m = (struct ni_step_mark){.slot = (uint16_t)x->kind->slot,
+                               .token = x->kind->token,
+                               .hash = x->kind->hash,
+                               .n = x->kind->n,
+                               .found = true};
+  return 0;
+}
+
+int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
+                  size_t n, uint32_t wanted, struct ni_step_mark *m) {
+  static int (*const ways[])(struct search *, struct ni_step_mark *) = {step_by_kind, step_by_every_so_manyth,
+                                                                        step_by_gaps, step_by_named_kind};
+  struct search x = {.b = b, .rank = rank, .op = op, .n = n, .wanted = wanted};
+  *m = (struct ni_step_mark){0};
+  /* items are set when they come: half a MB for each rank need not be cleared */
+  x.g = malloc(sizeof *x.g);
+  if (!x.g)
+    return -ENOMEM;
+  x.g->n = 0;
+  x.g->at_hash = (struct ni_index){0};
+  int e = gather_grams(&x);
+  for (size_t i = 0; e == 0 && !m->found && i < sizeof ways / sizeof *ways; i++)
+    e = ways[i](&x, m);
+  ni_index_free(&x.g->at_hash);
+  free(x.g);
+  return e;
+}
+
+/*
+ * Is it the last of its cluster? They are counted on, since delays change the order of what runs beside; anew
+ * where clusters end elsewhere again and again. at: so many operations of the rank came before it.
+ */
+static bool ends_cluster(struct ni_step_mark *m, uint64_t at) {
+  const bool is_apart = m->in_cluster && at - m->last_op >= m->far;
+  if (is_apart)
+    m->elsewhere = m->in_cluster == m->size ? 0 : m->elsewhere + 1;
+  if (m->in_cluster == m->size || m->elsewhere > m->size)
+    m->in_cluster = m->elsewhere = 0;
+  m->in_cluster++;
+  m->last_op = at;
+  return m->in_cluster == m->size;
+}
+
 bool ni_steps_advance(struct ni_step_mark *m, const struct ni_blame_op *op) {
-  uint64_t at = m->ops++;
+  const uint64_t at = m->ops++;
   if (op->slot != m->slot)
     return false;
-  int64_t end = m->last_end;
+  const int64_t end = m->last_end;
   m->last_end = op->end_ns;
   if (m->n == 0)
-    return is_long(m, end, op);
+    return is_long_gap(m, end, op);
   shift_in_token(m->last, op->what);
   if (++m->taken < m->n || op->what != m->token)
     return false;
@@ -675,16 +831,5 @@ bool ni_steps_advance(struct ni_step_mark *m, const struct ni_blame_op *op) {
   /* by its number, so that it is the same one on all ranks */
   if (m->far == UINT32_MAX)
     return op->sn % m->size == m->phase;
-  /*
-   * They are counted on, since delays change the order of what runs beside; anew where clusters end elsewhere
-   * again and again.
-   */
-  bool apart = m->in_cluster && at - m->last_op >= m->far;
-  if (apart)
-    m->elsewhere = m->in_cluster == m->size ? 0 : m->elsewhere + 1;
-  if (m->in_cluster == m->size || m->elsewhere > m->size)
-    m->in_cluster = m->elsewhere = 0;
-  m->in_cluster++;
-  m->last_op = at;
-  return m->in_cluster == m->size;
+  return ends_cluster(m, at);
 }

@@ -134,24 +134,35 @@ out:
   return e;
 }
 
-struct seat { /* of a member: for counting ranks and hosts of a communicator */
+struct member_seat { /* of a member: for counting ranks and hosts of a communicator */
   uint32_t comm, host, process;
   int32_t rank;
 };
-static NI_ORDER_BY(by_rank, struct seat, comm, rank) static NI_ORDER_BY(by_host, struct seat, comm, host)
+static int compare_by_rank(const void *a, const void *b) {
+  const struct member_seat *x = a, *y = b;
+  return NI_BY(x, y, comm, rank);
+}
 
-    static NI_ORDER_BY(by_place, struct seat, process, comm, rank)
+static int compare_by_host(const void *a, const void *b) {
+  const struct member_seat *x = a, *y = b;
+  return NI_BY(x, y, comm, host);
+}
 
-        static int count_seats(struct ni_run *r, struct ni_summary *s) {
-  struct seat *seat = calloc(r->who.n_members + 1, sizeof *seat);
+static int compare_by_process(const void *a, const void *b) {
+  const struct member_seat *x = a, *y = b;
+  return NI_BY(x, y, process, comm, rank);
+}
+
+static int count_seats(struct ni_run *r, struct ni_summary *s) {
+  struct member_seat *seat = calloc(r->who.n_members + 1, sizeof *seat);
   if (!seat)
     return -ENOMEM;
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     const struct ni_who_member *m = &r->who.member[i];
-    seat[i] = (struct seat){r->comm_at[m->comm], s->process[r->process_at[m->process]].host,
-                            r->process_at[m->process], m->rank};
+    seat[i] = (struct member_seat){r->comm_at[m->comm], s->process[r->process_at[m->process]].host,
+                                   r->process_at[m->process], m->rank};
   }
-  qsort(seat, r->who.n_members, sizeof *seat, by_place);
+  qsort(seat, r->who.n_members, sizeof *seat, compare_by_process);
   for (uint32_t i = 0, n = 0, from = 0; i < r->who.n_members; i++) {
     struct ni_process *p = &s->process[seat[i].process];
     bool same = i > 0 && seat[i].process == seat[i - 1].process && seat[i].comm == seat[i - 1].comm;
@@ -168,14 +179,14 @@ static NI_ORDER_BY(by_rank, struct seat, comm, rank) static NI_ORDER_BY(by_host,
     if (n > 1)
       p->gpu = -1;
   }
-  qsort(seat, r->who.n_members, sizeof *seat, by_rank);
+  qsort(seat, r->who.n_members, sizeof *seat, compare_by_rank);
   for (uint32_t i = 0; i < r->who.n_members; i++)
-    if (i == 0 || by_rank(&seat[i - 1], &seat[i]) != 0)
+    if (i == 0 || compare_by_rank(&seat[i - 1], &seat[i]) != 0)
       s->comm[seat[i].comm].ranks_seen++;
-  qsort(seat, r->who.n_members, sizeof *seat, by_host);
+  qsort(seat, r->who.n_members, sizeof *seat, compare_by_host);
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     struct ni_comm_row *c = &s->comm[seat[i].comm];
-    if (i == 0 || by_host(&seat[i - 1], &seat[i]) != 0)
+    if (i == 0 || compare_by_host(&seat[i - 1], &seat[i]) != 0)
       c->one_host = c->hosts_seen++ == 0 ? (int32_t)seat[i].host : -1;
   }
   free(seat);

@@ -459,9 +459,12 @@ static int add_point(struct ni_cell_sums *c, const struct ni_point *p) {
   return 0;
 }
 
-static NI_ORDER_BY(by_number, struct ni_point, sn, comm)
+static int compare_points(const void *a, const void *b) {
+  const struct ni_point *x = a, *y = b;
+  return NI_BY(x, y, sn, comm);
+}
 
-    void ni_comm_sums_add(struct ni_comm_sums *to, const struct ni_comm_sums *from) {
+void ni_comm_sums_add(struct ni_comm_sums *to, const struct ni_comm_sums *from) {
   if (from->any && (!to->any || from->first_us < to->first_us))
     to->first_us = from->first_us;
   if (from->any && (!to->any || from->last_us > to->last_us))
@@ -491,7 +494,7 @@ int ni_points_add(struct ni_cell_sums *c, const void *points, uint32_t n, uint64
     e = add_point(c, &p);
   }
   if (both)
-    qsort(c->point, c->n_points, sizeof *c->point, by_number);
+    qsort(c->point, c->n_points, sizeof *c->point, compare_points);
   return e;
 }
 

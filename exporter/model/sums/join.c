@@ -13,7 +13,7 @@ struct open_piece {
   const struct ni_piece *piece;
 };
 
-struct stream {
+struct rank_stream {
   const struct ni_who_member *member;
   uint32_t process, seat;  /* in the result */
   struct ni_piece **piece; /* by smallest sn */
@@ -25,9 +25,9 @@ struct stream {
   struct ni_stream_clock clock;
 };
 
-struct comm {
+struct comm_streams {
   uint32_t comm, order; /* ours; place in the result */
-  struct stream *stream;
+  struct rank_stream *stream;
   size_t n;
   uint64_t sn; /* smallest head */
 };
@@ -35,8 +35,8 @@ struct comm {
 struct ni_join {
   struct ni_run *r;
   struct ni_sum_cell *cell;
-  struct stream *stream;
-  struct comm *comm, **heap;
+  struct rank_stream *stream;
+  struct comm_streams *comm, **heap;
   size_t n_heap, n_comms, n_streams;
   struct ni_op_part *part;
   size_t cap_part;
@@ -69,7 +69,7 @@ static int compare_by_stream(const void *a, const void *b, void *run) {
   return is_piece_before(x, y) ? -1 : 1;
 }
 
-static int open_next_piece(struct ni_join *j, struct stream *s) {
+static int open_next_piece(struct ni_join *j, struct rank_stream *s) {
   if (!ni_array_room_one(s->open, s->n_open, s->cap_open))
     return -ENOMEM;
   struct open_piece *o = &s->open[s->n_open];
@@ -84,13 +84,13 @@ static int open_next_piece(struct ni_join *j, struct stream *s) {
   return 1;
 }
 
-static void take_head(struct stream *s, const struct ni_entry *head) {
+static void take_head(struct rank_stream *s, const struct ni_entry *head) {
   s->head = *head;
   ni_correct_entry(&s->clock, &s->head);
 }
 
 /* Takes the smallest of the open heads; opens a piece once its numbers may come. */
-static int choose_head(struct ni_join *j, struct stream *s) {
+static int choose_head(struct ni_join *j, struct rank_stream *s) {
   for (;;) {
     size_t best = 0;
     for (size_t i = 1; i < s->n_open; i++)
@@ -111,7 +111,7 @@ static int choose_head(struct ni_join *j, struct stream *s) {
   }
 }
 
-static int advance_stream(struct ni_join *j, struct stream *s) {
+static int advance_stream(struct ni_join *j, struct rank_stream *s) {
   struct open_piece *o = &s->open[s->at];
   int e = ni_segment_next(&o->reader, &o->head);
   if (e < 0)
@@ -127,12 +127,12 @@ static int advance_stream(struct ni_join *j, struct stream *s) {
   return choose_head(j, s);
 }
 
-static bool is_comm_before(const struct comm *a, const struct comm *b) {
+static bool is_comm_before(const struct comm_streams *a, const struct comm_streams *b) {
   return a->sn != b->sn ? a->sn < b->sn : a->order < b->order;
 }
 
 /* The smallest head of its streams; false: all are at their end. */
-static bool find_smallest_head(struct comm *c) {
+static bool find_smallest_head(struct comm_streams *c) {
   bool any = false;
   for (size_t i = 0; i < c->n; i++) {
     if (!c->stream[i].has || (any && c->stream[i].head.sn >= c->sn))
@@ -160,7 +160,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
   }
   j->stream = calloc(n_streams, sizeof *j->stream);
   j->comm = calloc(n_comms, sizeof *j->comm);
-  j->heap = calloc(n_comms, sizeof(struct comm *));
+  j->heap = calloc(n_comms, sizeof(struct comm_streams *));
   if (!j->stream || !j->comm || !j->heap)
     return -ENOMEM;
   for (size_t i = 0; i < cell->n; i++) {
@@ -169,15 +169,16 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
       j->stream[j->n_streams - 1].n++;
       continue;
     }
-    struct stream *s = &j->stream[j->n_streams++];
-    *s = (struct stream){.member = m,
-                         .process = r->process_at[m->process],
-                         .seat = r->seat_at[cell->piece[i]->member],
-                         .piece = &cell->piece[i],
-                         .n = 1,
-                         .clock = ni_stream_clock(r, cell->piece[i]->member, cell)};
+    struct rank_stream *s = &j->stream[j->n_streams++];
+    *s = (struct rank_stream){.member = m,
+                              .process = r->process_at[m->process],
+                              .seat = r->seat_at[cell->piece[i]->member],
+                              .piece = &cell->piece[i],
+                              .n = 1,
+                              .clock = ni_stream_clock(r, cell->piece[i]->member, cell)};
     if (j->n_comms == 0 || j->comm[j->n_comms - 1].comm != m->comm)
-      j->comm[j->n_comms++] = (struct comm){.comm = m->comm, .order = r->comm_at[m->comm], .stream = s};
+      j->comm[j->n_comms++] =
+          (struct comm_streams){.comm = m->comm, .order = r->comm_at[m->comm], .stream = s};
     j->comm[j->n_comms - 1].n++;
   }
   for (size_t i = 0; i < j->n_streams; i++) {
@@ -192,7 +193,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
   return 0;
 }
 
-static int add_part(struct ni_join *j, struct ni_operation *op, const struct stream *s) {
+static int add_part(struct ni_join *j, struct ni_operation *op, const struct rank_stream *s) {
   for (uint32_t i = op->n; i-- > 0 && j->part[i].rank == s->member->rank;)
     if (j->cell->kind != NI_KIND_P2P || ni_entry_peer(&j->part[i].e) == ni_entry_peer(&s->head)) {
       j->duplicates++;
@@ -208,10 +209,10 @@ static int add_part(struct ni_join *j, struct ni_operation *op, const struct str
 int ni_join_next(struct ni_join *j, struct ni_operation *op) {
   if (j->n_heap == 0)
     return 0;
-  struct comm *c = j->heap[0];
+  struct comm_streams *c = j->heap[0];
   *op = (struct ni_operation){.sn = c->sn, .comm = c->comm};
   for (size_t i = 0; i < c->n; i++) {
-    struct stream *s = &c->stream[i];
+    struct rank_stream *s = &c->stream[i];
     while (s->has && s->head.sn == c->sn) {
       int e = add_part(j, op, s);
       if (e == 0)

@@ -21,7 +21,7 @@
 
 #define KEYS_MAX 8192u
 
-struct entry {
+struct rollup {
   uint32_t func;
   uint8_t kind, timing;
   uint64_t msg_bytes, msg_to_bytes;
@@ -29,17 +29,17 @@ struct entry {
 };
 
 struct ni_rollups {
-  struct entry *entry;
+  struct rollup *entry;
   size_t n, cap;
   struct ni_index at_hash;
 };
 
-static struct entry *find_rollup(struct ni_rollups *t, const struct entry *k, uint64_t *hash) {
+static struct rollup *find_rollup(struct ni_rollups *t, const struct rollup *k, uint64_t *hash) {
   *hash =
       ni_hash(ni_hash(ni_hash(k->msg_bytes, k->msg_to_bytes), k->func), (uint64_t)k->kind << 8 | k->timing);
   uint32_t i;
   for (size_t at = 0; (i = ni_index_next(&t->at_hash, *hash, &at)) != NI_INDEX_NONE;) {
-    struct entry *x = &t->entry[i];
+    struct rollup *x = &t->entry[i];
     if (x->func == k->func && x->kind == k->kind && x->timing == k->timing && x->msg_bytes == k->msg_bytes &&
         x->msg_to_bytes == k->msg_to_bytes)
       return x;
@@ -48,12 +48,12 @@ static struct entry *find_rollup(struct ni_rollups *t, const struct entry *k, ui
 }
 
 /* key: which one; l: what is added. */
-static int add_rollup(struct ni_run *r, const struct entry *key, const struct entry *l) {
+static int add_rollup(struct ni_run *r, const struct rollup *key, const struct rollup *l) {
   if (!r->rollups && !(r->rollups = calloc(1, sizeof *r->rollups)))
     return -ENOMEM;
   struct ni_rollups *t = r->rollups;
   uint64_t hash;
-  struct entry k = *key, *e = find_rollup(t, &k, &hash);
+  struct rollup k = *key, *e = find_rollup(t, &k, &hash);
   if (!e && t->n >= KEYS_MAX) { /* all functions and sizes of that kind and source */
     k.func = 0;
     k.msg_bytes = 0;
@@ -64,12 +64,12 @@ static int add_rollup(struct ni_run *r, const struct entry *key, const struct en
     if (!ni_array_room(t->entry, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0)
       return -ENOMEM;
     e = &t->entry[t->n++];
-    *e = (struct entry){.func = k.func,
-                        .kind = k.kind,
-                        .timing = k.timing,
-                        .msg_bytes = k.msg_bytes,
-                        .msg_to_bytes = k.msg_to_bytes,
-                        .min_ns = UINT64_MAX};
+    *e = (struct rollup){.func = k.func,
+                         .kind = k.kind,
+                         .timing = k.timing,
+                         .msg_bytes = k.msg_bytes,
+                         .msg_to_bytes = k.msg_to_bytes,
+                         .min_ns = UINT64_MAX};
   }
   ni_add_capped(&e->count, l->count);
   ni_add_capped(&e->sum_bytes, l->sum_bytes);
@@ -86,7 +86,7 @@ static int add_rollup(struct ni_run *r, const struct entry *key, const struct en
 }
 
 /* In the bucket of the last ns that the line describes. Its histogram says nothing of parts of it. */
-static int add_rollup_to_bucket(struct ni_run *r, const struct entry *k, const struct ni_rollup_line *l) {
+static int add_rollup_to_bucket(struct ni_run *r, const struct rollup *k, const struct ni_rollup_line *l) {
   const struct ni_bucket_row key = {.bucket = ni_bucket_of((int64_t)l->to_ns - 1, r->opt.bucket_ns),
                                     .comm = NI_BUCKET_NONE,
                                     .log_group = NI_BUCKET_NONE,
@@ -115,11 +115,11 @@ bool ni_rollups_wanted(const struct ni_run *r) {
 int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
   if (!ni_rollups_wanted(r) || !l->count)
     return 0;
-  struct entry k = {.func = func,
-                    .kind = ni_kind_from_name(l->kind),
-                    .timing = (uint8_t)l->timing,
-                    .msg_bytes = l->msg_bytes,
-                    .msg_to_bytes = l->msg_to_bytes};
+  struct rollup k = {.func = func,
+                     .kind = ni_kind_from_name(l->kind),
+                     .timing = (uint8_t)l->timing,
+                     .msg_bytes = l->msg_bytes,
+                     .msg_to_bytes = l->msg_to_bytes};
   k.count = l->count;
   k.sum_bytes = l->sum_bytes;
   k.sum_ns = l->sum_ns;
@@ -136,8 +136,8 @@ int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line 
 
 static int compare_entries_by_name(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
-  const struct entry *x = &r->rollups->entry[*(const uint32_t *)a],
-                     *y = &r->rollups->entry[*(const uint32_t *)b];
+  const struct rollup *x = &r->rollups->entry[*(const uint32_t *)a],
+                      *y = &r->rollups->entry[*(const uint32_t *)b];
   int k = NI_BY(x, y, kind, timing, msg_bytes, msg_to_bytes);
   return k ? k : strcmp(ni_name_text(&r->names, x->func), ni_name_text(&r->names, y->func));
 }
@@ -187,7 +187,7 @@ void ni_rollups_wire(struct ni_wire *w, struct ni_run *r) {
     w->bad = true;
   ni_wire_count(w, &n, 8);
   for (size_t i = 0; i < n && !w->bad; i++) {
-    struct entry k = w->load ? (struct entry){0} : r->rollups->entry[order[i]];
+    struct rollup k = w->load ? (struct rollup){0} : r->rollups->entry[order[i]];
     uint32_t kind = k.kind, timing = k.timing;
     ni_wire_below(w, &kind, NI_KIND_COUNT);
     ni_wire_below(w, &timing, NI_TIMING_COUNT);
@@ -207,7 +207,7 @@ void ni_rollups_wire(struct ni_wire *w, struct ni_run *r) {
  * Upper edge of the bucket in which the q-th value lies, at most the maximum: never below what interpolation
  * gives.
  */
-static uint64_t bound_quantile(const struct entry *e, double q) {
+static uint64_t bound_quantile(const struct rollup *e, double q) {
   uint64_t below = 0, want = (uint64_t)ceil(q * (double)(e->in_hist - 1));
   for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) {
     below += e->hist[i];
@@ -233,7 +233,7 @@ int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
   if (!s->rolled)
     return -ENOMEM;
   for (size_t i = 0; i < t->n; i++) {
-    const struct entry *e = &t->entry[i];
+    const struct rollup *e = &t->entry[i];
     struct ni_rolled *o = &s->rolled[s->n_rolled++];
     const char *func = ni_name_text(&r->names, e->func);
     *o = (struct ni_rolled){.kind = (enum ni_kind)e->kind,

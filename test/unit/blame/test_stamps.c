@@ -82,9 +82,9 @@ static void test_always_as_long(void **state) {
   struct ni_baseline u;
   ni_baseline_find(&u, gap[0], SAMPLES, 2, 0, false, 100);
   /* the places of which more is known say it */
-  assert_true(u.or_slot == 1 && u.or_us > 1300 && u.or_us < 1700);
+  assert_true(u.alternative_slot == 1 && u.alternative_us > 1300 && u.alternative_us < 1700);
   ni_baseline_find(&u, gap[0], SAMPLES, 2, 0, false, 2);
-  assert_true(isnan(u.or_us));
+  assert_true(isnan(u.alternative_us));
 }
 
 /* Slot 0 and slot 1 by turns: slot 1 begins `early` before the end of one in `each` operations of slot 0. */

@@ -13,15 +13,17 @@
 #define AT_ONCE 4.0f
 #define STEADY 0.35f /* of the median, and STEADY_US: as wide as the times of a place may be */
 #define STEADY_US 60.0f
-#define SLOPE_ERROR 0.25 /* standard error up to which a slope says something */
+#define HARDLY_WIDER 1.5f /* times as wide: the other slot may be waited for all the same */
+#define SLOPE_ERROR 0.25  /* standard error up to which a slope says something */
 
 /*
- * Samples are in order of time. A rank that becomes slow or is so for a while has two usual times: each of so
+ * Samples are in order of time. A rank that becomes slow, or is slow for a while, has two baselines: each of so
  * many blocks has its own.
  */
 enum { SORTED = 48, SLOPE_SAMPLES = 8, BLOCKS = 6 };
+enum { ADDED_SLOTS = 3 }; /* beside its own, at most */
 
-struct times { /* since the last end of a set: of SORTED samples at most */
+struct gap_times { /* since the last end of a set: of SORTED samples at most */
   uint32_t n;
   /*
    * of the middle 60 %; where the blocks have their own middles between that and what the deviations from
@@ -38,7 +40,7 @@ static void insert_sorted(float *x, uint32_t n, float v) {
 
 static float measure_width(const float *x, uint32_t n) { return x[n - 1 - n / 5] - x[n / 5]; }
 
-static struct times measure_times(const float *gap, uint32_t n, uint32_t slots, uint64_t set) {
+static struct gap_times measure_times(const float *gap, uint32_t n, uint32_t slots, uint64_t set) {
   const uint32_t step = (n + SORTED - 1) / SORTED;
   float all[SORTED], block[SORTED], off[SORTED];
   uint32_t m = 0, in = 0, first = 0, total = (n + step - 1) / step;
@@ -58,7 +60,7 @@ static struct times measure_times(const float *gap, uint32_t n, uint32_t slots, 
   }
   /* eight numbers lie closer to their own middle than to that of all */
   float plain = measure_width(all, m), rest = 1.15f * measure_width(off, first);
-  return (struct times){m, all[m / 2], rest < plain ? sqrtf(rest * plain) : plain};
+  return (struct gap_times){m, all[m / 2], rest < plain ? sqrtf(rest * plain) : plain};
 }
 
 struct slope {
@@ -67,12 +69,12 @@ struct slope {
   uint32_t n; /* samples in which it did */
 };
 
-struct sum {
+struct moments {
   double x, y, xx, xy, yy;
   uint32_t m;
 };
 
-static struct slope fit_line(const struct sum *s) {
+static struct slope fit_line(const struct moments *s) {
   struct slope l = {.error = INFINITY, .n = s->m};
   double m = s->m;
   if (s->m < SLOPE_SAMPLES)
@@ -123,9 +125,9 @@ static void bound_lateness(const float *gap, uint32_t n, uint32_t slots, uint64_
  */
 static struct slope measure_slope(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k,
                                   float far, float from, float to) {
-  struct sum all = {0}, rest = {0};
+  struct moments all = {0}, rest = {0};
   for (uint32_t b = 0; b < BLOCKS; b++) {
-    struct sum of = {0};
+    struct moments of = {0};
     for (uint32_t i = b * n / BLOCKS; i < (b + 1) * n / BLOCKS; i++) {
       float y;
       const float x = measure_lateness(gap + (size_t)i * slots, slots, set, k, &y);
@@ -183,55 +185,59 @@ static struct slope measure_robust_slope(const float *gap, uint32_t n, uint32_t 
   return (struct slope){most.slope, most.error, most.spread, all.n};
 }
 
-void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot,
-                      bool first, float off_us) {
-  u->waits_for = UINT64_C(1) << slot;
-  u->us = u->or_us = NAN;
-  u->steady = u->alone = false;
-  if (n < 5)
-    return;
-  struct times t = measure_times(gap, n, slots, u->waits_for);
-  for (int more = 0; more < 3; more++) {
-    uint32_t with = slots, untold = slots;
-    float narrowest = INFINITY, far = 3 * t.middle + 1000;
-    for (uint32_t k = 0; k < slots; k++) {
-      if (u->waits_for >> k & 1)
-        continue;
-      struct times with_it = measure_times(gap, n, slots, u->waits_for | UINT64_C(1) << k);
-      float w = with_it.width;
-      struct slope s = measure_robust_slope(gap, n, slots, u->waits_for, k, far, w < t.width * NARROWER);
-      bool told = is_slope_certain(&s) && !is_slope_within_stamps(&s, off_us);
-      if (w < t.width * FAR_NARROWER)
-        told = false;
-      const bool nearly_always = s.n * 10 >= n * 8;
-      const bool at_once = nearly_always && with_it.middle <= off_us && t.middle >= AT_ONCE * off_us;
-      const bool in_doubt = w < t.width * NARROWER || (first && nearly_always && w <= 1.5f * t.width);
-      const bool waits = at_once || (told ? s.slope > 0.5 : in_doubt);
-      const bool may_wait = !waits && !told && nearly_always && w <= 1.5f * t.width;
-      if (may_wait && (untold == slots || with_it.middle < u->or_us)) {
-        u->or_us = with_it.middle;
-        untold = u->or_slot = k;
-      }
-      if (!waits || w >= narrowest)
-        continue;
-      narrowest = w;
-      with = k;
+/*
+ * The slot that is waited for as well, the one that makes the times narrowest; slots: none. t: times since the
+ * end of what is known to be waited for. What may be waited for, and nothing tells, becomes the alternative.
+ */
+static uint32_t find_next_slot(struct ni_baseline *u, const float *gap, uint32_t n, uint32_t slots,
+                               bool first, float off_us, const struct gap_times *t) {
+  const float far = 3 * t->middle + 1000;
+  uint32_t with = slots, untold = slots;
+  float narrowest = INFINITY;
+  for (uint32_t k = 0; k < slots; k++) {
+    if (u->waits_for >> k & 1)
+      continue;
+    const struct gap_times with_it = measure_times(gap, n, slots, u->waits_for | UINT64_C(1) << k);
+    const float w = with_it.width;
+    const bool is_narrower = w < t->width * NARROWER, is_hardly_wider = w <= HARDLY_WIDER * t->width;
+    const struct slope s = measure_robust_slope(gap, n, slots, u->waits_for, k, far, is_narrower);
+    bool told = is_slope_certain(&s) && !is_slope_within_stamps(&s, off_us);
+    if (w < t->width * FAR_NARROWER)
+      told = false;
+    const bool nearly_always = s.n * 10 >= n * 8;
+    const bool at_once = nearly_always && with_it.middle <= off_us && t->middle >= AT_ONCE * off_us;
+    const bool in_doubt = is_narrower || (first && nearly_always && is_hardly_wider);
+    const bool waits = at_once || (told ? s.slope > 0.5 : in_doubt);
+    const bool may_wait = !waits && !told && nearly_always && is_hardly_wider;
+    if (may_wait && (untold == slots || with_it.middle < u->alternative_us)) {
+      u->alternative_us = with_it.middle;
+      untold = u->alternative_slot = k;
     }
-    if (with == slots)
-      break;
-    u->or_us = NAN;
-    u->waits_for |= UINT64_C(1) << with;
-    t = measure_times(gap, n, slots, u->waits_for);
+    if (!waits || w >= narrowest)
+      continue;
+    narrowest = w;
+    with = k;
   }
-  for (uint32_t k = 0; k < slots; k++) { /* what was taken for one before the right one was found */
+  return with;
+}
+
+/* What was taken for one that is waited for before the right one was found. Returns the times without it. */
+static struct gap_times drop_needless_slots(struct ni_baseline *u, const float *gap, uint32_t n,
+                                            uint32_t slots, uint32_t slot, struct gap_times t) {
+  for (uint32_t k = 0; k < slots; k++) {
     if (k == slot || !(u->waits_for >> k & 1))
       continue;
-    struct times less = measure_times(gap, n, slots, u->waits_for & ~(UINT64_C(1) << k));
+    const struct gap_times less = measure_times(gap, n, slots, u->waits_for & ~(UINT64_C(1) << k));
     if (!(less.width < t.width * NARROWER))
       continue;
     u->waits_for &= ~(UINT64_C(1) << k);
     t = less;
   }
+  return t;
+}
+
+/* Samples in which nothing else ended since its own slot did. */
+static uint32_t count_alone(const float *gap, uint32_t n, uint32_t slots, uint32_t slot) {
   uint32_t alone = 0;
   for (uint32_t i = 0; i < n; i++) {
     bool other = false;
@@ -239,6 +245,27 @@ void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint3
       other |= gap[i * slots + k] < gap[i * slots + slot];
     alone += !other;
   }
+  return alone;
+}
+
+void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot,
+                      bool first, float off_us) {
+  u->waits_for = UINT64_C(1) << slot;
+  u->us = u->alternative_us = NAN;
+  u->steady = u->alone = false;
+  if (n < 5)
+    return;
+  struct gap_times t = measure_times(gap, n, slots, u->waits_for);
+  for (int more = 0; more < ADDED_SLOTS; more++) {
+    const uint32_t with = find_next_slot(u, gap, n, slots, first, off_us, &t);
+    if (with == slots)
+      break;
+    u->alternative_us = NAN;
+    u->waits_for |= UINT64_C(1) << with;
+    t = measure_times(gap, n, slots, u->waits_for);
+  }
+  t = drop_needless_slots(u, gap, n, slots, slot, t);
+  const uint32_t alone = count_alone(gap, n, slots, slot);
   if (alone * 10 >= n * 8) { /* then what it waits for is known, whatever chance shows in the others */
     u->waits_for = UINT64_C(1) << slot;
     t = measure_times(gap, n, slots, u->waits_for);

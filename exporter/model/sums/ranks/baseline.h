@@ -26,11 +26,11 @@ struct ni_baseline {
   float us, width;    /* median; NAN: not known. Of the middle 60 % */
   uint32_t samples;
   /*
-   * Another slot nearly always ends in it, and nothing tells whether it is waited for: what would be usual if
-   * it were. NAN: no such slot.
+   * Another slot nearly always ends in it, and nothing tells whether it is waited for: the baseline if it
+   * were. NAN: no such slot.
    */
-  float or_us;
-  uint32_t or_slot;
+  float alternative_us;
+  uint32_t alternative_slot;
   bool steady; /* it varies little enough to be compared, */
   /* and hardly ever anything else ends in it: nothing else can have been waited for */
   bool alone;
@@ -44,12 +44,12 @@ void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint3
                       bool first, float off_us);
 
 /*
- * A gap much longer than usual: the rank waited for something that its place rarely waits for, if anything
- * else ended so that enough time for its own was left. Returns how much that is, in us; NAN: the gap is as
- * usual.
+ * A gap much longer than the baseline: the rank waited for something that its place rarely waits for, if
+ * anything else ended early enough to leave it most of its own time. Returns how much of it has to be left,
+ * in us; NAN: the gap is not that long.
  */
-static inline float ni_baseline_least_own(float usual, float gap) {
-  return gap > 1.25f * usual + 200 ? 0.7f * usual : NAN;
+static inline float ni_baseline_least_own(float baseline, float gap) {
+  return gap > 1.25f * baseline + 200 ? 0.7f * baseline : NAN;
 }
 
 #endif

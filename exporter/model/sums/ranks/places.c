@@ -13,8 +13,9 @@
 
 static uint32_t find_or_add_key(struct ni_places *x, uint32_t slot) {
   uint32_t position = x->per_step[slot] ? (uint32_t)(x->index[slot] % x->per_step[slot]) : x->position[slot];
-  uint32_t name =
-      slot * NI_PLACE_POSITIONS + (position < NI_PLACE_POSITIONS - 1 ? position : NI_PLACE_POSITIONS - 1) + 1;
+  if (position > NI_PLACE_POSITIONS - 1)
+    position = NI_PLACE_POSITIONS - 1;
+  const uint32_t name = slot * NI_PLACE_POSITIONS + position + 1;
   for (uint32_t at = (uint32_t)ni_mix(name) & (NI_PLACE_KEYS - 1);; at = (at + 1) & (NI_PLACE_KEYS - 1)) {
     if (x->key[at].name == name)
       return at;
@@ -23,8 +24,10 @@ static uint32_t find_or_add_key(struct ni_places *x, uint32_t slot) {
     if (x->n_keys == NI_BLAME_KEYS)
       return NI_BLAME_NONE;
     x->n_keys++;
-    x->key[at] = (struct ni_place_key){
-        .name = name, .baseline.us = NAN, .baseline.or_us = NAN, .baseline.waits_for = UINT64_C(1) << slot};
+    x->key[at] = (struct ni_place_key){.name = name,
+                                       .baseline.us = NAN,
+                                       .baseline.alternative_us = NAN,
+                                       .baseline.waits_for = UINT64_C(1) << slot};
     return at;
   }
 }
@@ -116,7 +119,7 @@ static void count_per_step(struct ni_places *x, const struct ni_blame_op *op, si
     double each = (double)(last[k] - first[k]) / (marks - 1);
     uint32_t whole = (uint32_t)(each + 0.5);
     /*
-     * Where delays change the order of what runs beside, the mark falls some operations of another slot
+     * Where delays change the order of overlapped operations, the mark falls some operations of another slot
      * earlier or later: not a whole step.
      */
     x->per_step[k] = whole && fabs(each - whole) <= fmax(2, 0.6 * whole) / marks ? whole : 0;
@@ -133,11 +136,13 @@ static void count_per_step(struct ni_places *x, const struct ni_blame_op *op, si
  */
 static int64_t measure_slack(const struct ni_places *x, uint32_t own, uint32_t of,
                              const struct ni_place_end *e) {
-  const bool in_order = own == of && x->out->slot[own].kind == NI_BLAME_COLL;
+  const bool is_in_order = own == of && x->out->slot[own].kind == NI_BLAME_COLL;
   const int64_t doubt = (int64_t)(NI_PLACE_DRIFT * (double)e->took_ns), off = x->overlap_ns + doubt;
   const int64_t most =
       e->took_ns / 2 > NI_PLACE_OVERLAP_LEAST_NS ? e->took_ns / 2 : NI_PLACE_OVERLAP_LEAST_NS;
-  return in_order ? INT64_MAX / 2 : off < most ? off : most;
+  if (is_in_order)
+    return INT64_MAX / 2;
+  return off < most ? off : most;
 }
 
 /*
@@ -177,10 +182,43 @@ static bool has_end_at_start(const struct ni_places *x, int64_t start, int64_t i
   return false;
 }
 
+/* What came with the last operation of its group of messages, and so waited for the same? */
+static bool began_with_last(const struct ni_places *x, const struct ni_blame_op *op, uint32_t group) {
+  return x->began[group] && op->start_ns - x->began[group] < x->overlap_ns;
+}
+
+/* What the operation waited for where the gap is much longer than the baseline: anything that ended late. */
+static struct ni_place_end find_late_end(const struct ni_places *x, const struct ni_blame_op *op,
+                                         uint32_t group, float baseline_us, struct ni_place_end main) {
+  const float least_own_us = ni_baseline_least_own(baseline_us, (float)(op->start_ns - main.ns) / 1e3f);
+  if (isnan(least_own_us))
+    return main;
+  const struct ni_place_end e =
+      find_end_before(x, x->heads, group, op->start_ns - (int64_t)(least_own_us * 1e3f));
+  return e.ns > main.ns ? e : main;
+}
+
+/*
+ * Is no record of its function missing before it, or as many as each time in its place? What lies between is
+ * not known else. Where as many are missing each time, as a size that is left out, all its ranks had as many
+ * operations there, and waited for each other in them: the rank's own time is what it was late by in the last
+ * part. Messages of a group come in any order.
+ */
+static bool follows_last_record(struct ni_places *x, const struct ni_blame_op *op, uint32_t key) {
+  const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
+  uint64_t *sn = last_sn_of(x, op);
+  const uint64_t missing = coll && *sn ? op->sn - *sn : 0;
+  const bool follows = missing == 0 || (key != NI_BLAME_NONE && missing == x->key[key].missing);
+  if (key != NI_BLAME_NONE)
+    x->key[key].missing = missing;
+  *sn = op->sn + 1;
+  return follows;
+}
+
 struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_blame_op *op) {
-  uint32_t group = x->group[op->slot];
-  bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL,
-       with = !coll && x->began[group] && op->start_ns - x->began[group] < x->overlap_ns;
+  const uint32_t group = x->group[op->slot];
+  const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
+  bool with = !coll && began_with_last(x, op, group);
   struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : find_or_add_key(x, group),
                            x->main_of_group[group]};
   const struct ni_baseline none = {.us = NAN, .waits_for = UINT64_C(1) << group},
@@ -197,30 +235,14 @@ struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_b
     else
       g.main = main;
   }
-  float room =
-      g.main.ns && !with ? ni_baseline_least_own(u->us, (float)(op->start_ns - g.main.ns) / 1e3f) : NAN;
-  if (!isnan(room)) {
-    struct ni_place_end e = find_end_before(x, x->heads, group, op->start_ns - (int64_t)(room * 1e3f));
-    if (e.ns > g.main.ns)
-      g.main = e;
-  }
+  if (g.main.ns && !with)
+    g.main = find_late_end(x, op, group, u->us, g.main);
   x->key_of_group[group] = g.key;
   x->main_of_group[group] = g.main;
-  /*
-   * A record of the same function on the slot that is missing: what lies between is not known. Where as many
-   * are missing each time, as a size that is left out, all its ranks had as many operations there, and waited
-   * for each other in them: the rank's own time is what it was late by in the last part. Messages of a group
-   * come in any order.
-   */
-  uint64_t *sn = last_sn_of(x, op);
-  const uint64_t missing = coll && *sn ? op->sn - *sn : 0;
-  const bool follows = missing == 0 || (g.key != NI_BLAME_NONE && missing == x->key[g.key].missing);
-  if (g.key != NI_BLAME_NONE)
-    x->key[g.key].missing = missing;
-  *sn = op->sn + 1;
+  const bool follows = follows_last_record(x, op, g.key);
   if (!follows || !g.main.ns || with || g.key == NI_BLAME_NONE)
     return g;
-  int64_t last = find_end_before(x, x->heads, group, op->start_ns).ns;
+  const int64_t last = find_end_before(x, x->heads, group, op->start_ns).ns;
   g.own = op->start_ns - g.main.ns;
   g.idle = op->start_ns - (x->started > last ? x->started : last);
   if (x->began_before[group])
@@ -369,9 +391,9 @@ static int measure_stamp_overlap(struct ni_places *x, const struct ni_blame_op *
 }
 
 /*
- * Which slots run beside: while an operation of theirs runs, operations of another one begin, more often (for
- * each of theirs) than the other way round. Overlapped gradients hold many operations of the layers; these
- * see the begin of one of the gradients now and then.
+ * Which slots are overlapped: while an operation of theirs runs, operations of another one begin, more often
+ * (for each of theirs) than the other way round. Overlapped gradients hold many operations of the layers;
+ * these see the begin of one of the gradients now and then.
  */
 static void find_overlapped_slots(struct ni_blame_rank *o, const struct ni_blame_op *op, size_t n,
                                   int64_t overlap_ns) {
@@ -398,21 +420,21 @@ static void find_overlapped_slots(struct ni_blame_rank *o, const struct ni_blame
 static void settle_alternatives(struct ni_places *x) {
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     struct ni_baseline *u = &x->key[i].baseline;
-    bool as_is = false, other = false;
-    if (!x->key[i].name || isnan(u->or_us))
+    bool is_confirmed = false, is_alternative = false;
+    if (!x->key[i].name || isnan(u->alternative_us))
       continue;
     for (uint32_t k = 0; k < NI_PLACE_KEYS; k++) {
       const struct ni_baseline *v = &x->key[k].baseline;
-      if (!x->key[k].name || ni_place_slot(&x->key[k]) != ni_place_slot(&x->key[i]) || !v->steady ||
-          !isnan(v->or_us))
+      const bool is_like = x->key[k].name && ni_place_slot(&x->key[k]) == ni_place_slot(&x->key[i]);
+      if (!is_like || !v->steady || !isnan(v->alternative_us))
         continue;
-      as_is |= fabsf(u->us - v->us) <= SAME_LAYER * v->us;
-      other |= fabsf(u->or_us - v->us) <= SAME_LAYER * v->us;
+      is_confirmed |= fabsf(u->us - v->us) <= SAME_LAYER * v->us;
+      is_alternative |= fabsf(u->alternative_us - v->us) <= SAME_LAYER * v->us;
     }
-    if (as_is || !other)
+    if (is_confirmed || !is_alternative)
       continue;
-    u->us = u->or_us;
-    u->waits_for |= UINT64_C(1) << u->or_slot;
+    u->us = u->alternative_us;
+    u->waits_for |= UINT64_C(1) << u->alternative_slot;
     u->alone = false;
   }
 }

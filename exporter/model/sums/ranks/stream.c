@@ -5,6 +5,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
+#include "exporter/base/order.h"
 #include "exporter/model/sums/reading/correct_clocks.h"
 
 /* What one rank did in one cell: one token. Messages of one token have several peers, so several slots. */
@@ -36,18 +37,11 @@ struct ni_blame_stream {
 static int compare_pieces(const void *a, const void *b) {
   const struct ni_blame_piece *x = a, *y = b;
   const struct ni_piece *p = x->piece, *q = y->piece;
-#define BY(u, v) \
-  if ((u) != (v)) \
-  return (u) < (v) ? -1 : 1
-  BY(x->process, y->process);
-  BY(x->cell, y->cell);
-  BY(x->comm, y->comm);
-  BY(x->member, y->member); /* several ranks of a communicator in one process */
-  BY(p->s.min_sn, q->s.min_sn);
-  BY(p->file, q->file);
-  BY(p->range, q->range);
-  BY(p->ordinal, q->ordinal);
-  return 0;
+  int k =
+      NI_BY(x, y, process, cell, comm, member); /* member: several ranks of a communicator in one process */
+  if (k == 0)
+    k = NI_BY(p, q, s.min_sn);
+  return k ? k : NI_BY(p, q, file, range, ordinal);
 }
 
 int ni_blame_pieces(const struct ni_run *r, const struct ni_summary *s, struct ni_blame_pieces *out) {
@@ -70,13 +64,17 @@ int ni_blame_pieces(const struct ni_run *r, const struct ni_summary *s, struct n
   return 0;
 }
 
+static bool is_slot_of(const struct ni_blame_slot *s, uint32_t comm, int32_t rank, int32_t peer,
+                       uint8_t kind) {
+  return s->comm == comm && s->kind == kind && s->peer == peer && s->rank == rank;
+}
+
 /* The slot of these; NI_BLAME_NONE: there are too many. */
 static int64_t find_or_add_slot(struct ni_blame_stream *s, uint32_t comm, int32_t rank, int32_t peer,
                                 uint8_t kind) {
   struct ni_blame_rank *o = s->out;
   for (uint32_t i = 0; i < o->n_slots; i++)
-    if (o->slot[i].comm == comm && o->slot[i].kind == kind && o->slot[i].peer == peer &&
-        o->slot[i].rank == rank)
+    if (is_slot_of(&o->slot[i], comm, rank, peer, kind))
       return i;
   if (o->n_slots == o->max_slots)
     return NI_BLAME_NONE;
@@ -153,6 +151,14 @@ uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_bla
   return s->n_functions;
 }
 
+/* What it is, the same in another run, which may have other cells. */
+static uint64_t hash_token(const struct ni_sum_cell *c, const char *func, int32_t n_ranks) {
+  uint64_t hash = ni_mix(c->msg_bytes * 4 + (uint64_t)(c->kind == NI_KIND_P2P));
+  for (const char *p = func; *p; p++)
+    hash = ni_mix(hash + (unsigned char)*p);
+  return ni_mix(hash + (uint64_t)n_ranks);
+}
+
 static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *item, size_t n) {
   const struct ni_run *r = s->r;
   for (size_t from = 0, to; from < n; from = to) {
@@ -168,7 +174,9 @@ static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *
                          .clock = ni_stream_clock(r, item[from].member, c)};
     bool p2p = c->kind == NI_KIND_P2P;
     const char *func = ni_name_text(&r->names, c->func);
-    x->kind = !p2p ? NI_BLAME_COLL : func[0] == 'S' ? NI_BLAME_SEND : NI_BLAME_RECV;
+    x->kind = NI_BLAME_COLL;
+    if (p2p)
+      x->kind = func[0] == 'S' ? NI_BLAME_SEND : NI_BLAME_RECV;
     if (m->n_ranks < 2)
       continue;
     int64_t slot = p2p ? 0 : find_or_add_slot(s, x->comm, x->rank, -1, NI_BLAME_COLL);
@@ -181,11 +189,7 @@ static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *
     s->out->token_func[x->token] = func;
     s->function_of[x->token] = find_or_add_function(s, func, p2p ? NI_BLAME_NONE : x->slot);
     s->out->token_bytes[x->token] = c->msg_bytes;
-    /* The same in another run, which may have other cells. */
-    uint64_t sized = ni_mix(c->msg_bytes * 4 + (uint64_t)p2p);
-    for (const char *p = func; *p; p++)
-      sized = ni_mix(sized + (unsigned char)*p);
-    s->out->token_hash[x->token] = ni_mix(sized + (uint64_t)m->n_ranks);
+    s->out->token_hash[x->token] = hash_token(c, func, m->n_ranks);
     s->n++;
     int e = read_next_record(s, x);
     if (e < 0)

@@ -89,18 +89,18 @@ int ni_plan_reading(struct ni_run *r) {
   return e < 0 ? e : name_parquet_files(r);
 }
 
-struct times {
+struct record_times {
   int64_t first, last;
 };
 
 struct gathered_times {
-  struct times t;
+  struct record_times t;
   bool (*stop)(void *);
   void *arg;
 };
 
 static int widen_times(void *arg, struct ni_line *l, uint64_t line_no) {
-  struct times *x = arg;
+  struct record_times *x = arg;
   if (l->kind != NI_LINE_OP)
     return 0;
   int64_t t = ni_op_time_us(l);
@@ -114,10 +114,10 @@ static int widen_times(void *arg, struct ni_line *l, uint64_t line_no) {
 /* Of a part; one that cannot be read is told when it is read. */
 static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, const struct ni_scan_part *p,
                       void **result) {
-  struct times *x = *result = malloc(sizeof *x);
+  struct record_times *x = *result = malloc(sizeof *x);
   if (!x)
     return -ENOMEM;
-  *x = (struct times){INT64_MAX, INT64_MIN};
+  *x = (struct record_times){INT64_MAX, INT64_MIN};
   to->arg = x;
   to->take = widen_times;
   return ni_scan_file(scan, p->file->path, &p->at, to, NULL);
@@ -125,7 +125,7 @@ static int read_times(void *arg, struct ni_scan *scan, struct ni_scan_to *to, co
 
 static int merge_times(void *arg, const struct ni_scan_part *p, void *result) {
   struct gathered_times *a = arg;
-  const struct times *x = result;
+  const struct record_times *x = result;
   if (x->first < a->t.first)
     a->t.first = x->first;
   if (x->last > a->t.last)
@@ -180,13 +180,13 @@ static int pass_over_all_logs(struct ni_run *r,
 }
 
 static int pass_times(struct ni_run *r, const struct ni_scan_plan *plan, void *times) {
-  struct times *t = times;
+  struct record_times *t = times;
   return ni_record_times(plan, r->opt.jobs, ni_run_stopped, r, &t->first, &t->last);
 }
 
 /* Of all logs: a shard that does not hear of the others' times reads them, too. */
 static int find_record_times(struct ni_run *r, int64_t *first, int64_t *last) {
-  struct times t = {*first, *last};
+  struct record_times t = {*first, *last};
   int e = r->partial && !r->agree ? pass_over_all_logs(r, pass_times, &t) : pass_times(r, &r->plan, &t);
   *first = t.first;
   *last = t.last;

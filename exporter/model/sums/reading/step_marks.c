@@ -22,10 +22,13 @@ int ni_step_marks_add(struct ni_run *r, uint32_t process, int64_t ns, uint32_t t
   return wanted && !room ? -ENOMEM : 0;
 }
 
-static NI_ORDER_BY(by_key, struct ni_step_mark_line, key, ns)
+static int compare_by_key(const void *a, const void *b) {
+  const struct ni_step_mark_line *x = a, *y = b;
+  return NI_BY(x, y, key, ns);
+}
 
-    /* Do they look like steps? */
-    static bool are_steps(const struct ni_run *r, const struct ni_step_mark_line *x, size_t n) {
+/* Do they look like steps? */
+static bool are_steps(const struct ni_run *r, const struct ni_step_mark_line *x, size_t n) {
   const int64_t all = x[n - 1].ns - x[0].ns, mean = all / (int64_t)n;
   size_t even = 0;
   for (size_t i = 1; i < n; i++)
@@ -41,12 +44,12 @@ int ni_step_marks_find(struct ni_run *r) {
   size_t n = 0, first = 0, most = 0;
   if (!m->n_lines || (r->opt.step_by && !all))
     return 0;
-  qsort(x, m->n_lines, sizeof *x, by_key);
+  qsort(x, m->n_lines, sizeof *x, compare_by_key);
   for (size_t i = 1; i < m->n_lines; i++)
     x[i].times = x[i].key == x[i - 1].key ? x[i - 1].times + 1 : 0;
   for (size_t i = 0; i < m->n_lines; i++)
     x[i].key = (uint64_t)x[i].text << 32 | x[i].times;
-  qsort(x, m->n_lines, sizeof *x, by_key);
+  qsort(x, m->n_lines, sizeof *x, compare_by_key);
   for (size_t i = 0; i < m->n_lines; i++) /* the first one of each mark */
     if (i == 0 || x[i].key != x[i - 1].key)
       x[n++] = x[i];
@@ -56,7 +59,7 @@ int ni_step_marks_find(struct ni_run *r) {
       if (!isdigit((unsigned char)*p))
         x[i].key = ni_mix(x[i].key + (unsigned char)*p);
   }
-  qsort(x, n, sizeof *x, by_key);
+  qsort(x, n, sizeof *x, compare_by_key);
   for (size_t from = 0, to; from < n; from = to) {
     for (to = from + 1; to < n && x[to].key == x[from].key;)
       to++;

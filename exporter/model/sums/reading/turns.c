@@ -10,12 +10,15 @@
 #include "exporter/model/sums/partial/tables.h"
 #include "exporter/model/sums/team/team.h"
 
-static NI_ORDER_BY(by_stream, struct ni_turns_stream, member, kind, func)
+static int compare_streams(const void *a, const void *b) {
+  const struct ni_turns_stream *x = a, *y = b;
+  return NI_BY(x, y, member, kind, func);
+}
 
-    const struct ni_clock_turns *ni_turns_of(const struct ni_turns *t, const struct ni_turns_stream *stream) {
+const struct ni_clock_turns *ni_turns_of(const struct ni_turns *t, const struct ni_turns_stream *stream) {
   size_t i;
-  ni_array_search(i, t->n, by_stream(&t->item[i], stream) < 0);
-  return i < t->n && by_stream(&t->item[i], stream) == 0 ? &t->item[i].turns : NULL;
+  ni_array_search(i, t->n, compare_streams(&t->item[i], stream) < 0);
+  return i < t->n && compare_streams(&t->item[i], stream) == 0 ? &t->item[i].turns : NULL;
 }
 
 static void free_turns(struct ni_turns *t) {
@@ -25,7 +28,7 @@ static void free_turns(struct ni_turns *t) {
 
 /* ---- one stream ---- */
 
-struct part { /* a segment of a stream */
+struct stream_part { /* a segment of a stream */
   uint32_t member, func;
   uint8_t kind;
   uint64_t min_sn;
@@ -38,16 +41,16 @@ struct open_part {
   size_t order; /* of parts that have one number: two logs may hold the same record */
 };
 
-struct merge {
+struct stream_merge {
   struct ni_run *r;
-  const struct part *part; /* of the stream, by smallest number */
-  size_t n, next;          /* parts [next, n) are not open yet */
+  const struct stream_part *part; /* of the stream, by smallest number */
+  size_t n, next;                 /* parts [next, n) are not open yet */
   struct open_part **heap;
   size_t n_heap, cap_heap;
 };
 
 static int compare_parts(const void *a, const void *b) {
-  const struct part *x = a, *y = b;
+  const struct stream_part *x = a, *y = b;
   const int k = NI_BY(x, y, member, kind, func, min_sn);
   return k ? k : NI_BY(x->piece, y->piece, file, range, ordinal);
 }
@@ -61,7 +64,7 @@ static void close_part(struct open_part *o) {
   free(o);
 }
 
-static int open_next_part(struct merge *m) {
+static int open_next_part(struct stream_merge *m) {
   struct open_part *o = ni_array_room(m->heap, m->n_heap, m->cap_heap) ? calloc(1, sizeof *o) : NULL;
   if (!o)
     return -ENOMEM;
@@ -78,7 +81,7 @@ static int open_next_part(struct merge *m) {
 }
 
 /* Opens all parts whose numbers may come now. */
-static int open_due_parts(struct merge *m) {
+static int open_due_parts(struct stream_merge *m) {
   int e = 0;
   while (e == 0 && m->next < m->n) {
     const bool is_due = !m->n_heap || m->part[m->next].min_sn <= m->heap[0]->head.sn;
@@ -90,7 +93,7 @@ static int open_due_parts(struct merge *m) {
 }
 
 /* From the first one to that behind it. */
-static int advance_merge(struct merge *m) {
+static int advance_merge(struct stream_merge *m) {
   struct open_part *o = m->heap[0];
   const int e = ni_segment_next(&o->reader, &o->head);
   if (e < 0)
@@ -104,8 +107,8 @@ static int advance_merge(struct merge *m) {
 }
 
 /* part: all of one stream. */
-static int walk_stream(struct merge *m, const struct part *part, size_t n, const struct ni_host_clock *clock,
-                       struct ni_clock_turns *turns) {
+static int walk_stream(struct stream_merge *m, const struct stream_part *part, size_t n,
+                       const struct ni_host_clock *clock, struct ni_clock_turns *turns) {
   struct ni_clock_walk walk = {0};
   m->part = part;
   m->n = n;
@@ -136,7 +139,7 @@ static const struct ni_host_clock *clock_with_steps(const struct ni_run *r, uint
 }
 
 /* The segments of hosts whose clocks have steps, stream after stream. */
-static int gather_parts(const struct ni_run *r, struct part **out, size_t *n) {
+static int gather_parts(const struct ni_run *r, struct stream_part **out, size_t *n) {
   size_t cap = 0;
   for (uint32_t i = 0; i < r->n_cells; i++) {
     const struct ni_sum_cell *c = &r->cell[i];
@@ -146,7 +149,7 @@ static int gather_parts(const struct ni_run *r, struct part **out, size_t *n) {
         continue;
       if (!ni_array_room(*out, *n, cap))
         return -ENOMEM;
-      (*out)[(*n)++] = (struct part){p->member, c->func, c->kind, p->s.min_sn, p};
+      (*out)[(*n)++] = (struct stream_part){p->member, c->func, c->kind, p->s.min_sn, p};
     }
   }
   if (*n > 1)
@@ -154,14 +157,14 @@ static int gather_parts(const struct ni_run *r, struct part **out, size_t *n) {
   return 0;
 }
 
-static bool is_same_stream(const struct part *a, const struct part *b) {
+static bool is_same_stream(const struct stream_part *a, const struct stream_part *b) {
   return NI_BY(a, b, member, kind, func) == 0;
 }
 
 static int find_local_turns(struct ni_run *r) {
-  struct part *part = NULL;
+  struct stream_part *part = NULL;
   size_t n = 0;
-  struct merge m = {.r = r};
+  struct stream_merge m = {.r = r};
   int e = gather_parts(r, &part, &n);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
     for (end = i + 1; end < n && is_same_stream(&part[end], &part[i]); end++) {}
@@ -257,6 +260,6 @@ int ni_turns_find(struct ni_run *r) {
     e = share_turns(r);
   struct ni_turns *t = &r->turns;
   if (e == 0 && t->n > 1)
-    qsort(t->item, t->n, sizeof *t->item, by_stream);
+    qsort(t->item, t->n, sizeof *t->item, compare_streams);
   return e;
 }

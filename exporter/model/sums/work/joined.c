@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct run { /* ranks of one run */
+struct run_ranks { /* ranks of one run */
   /* with logs; without, of communicators that some have logs of; as the job states */
   int64_t seen, absent, world;
   uint32_t root; /* of the first one's communicators */
@@ -38,13 +38,13 @@ static void join_processes(const struct ni_summary *s, uint32_t *up) {
 
 /* of: the run of each process; UINT32_MAX: it has no communicator. */
 static void count_run_ranks(const struct ni_run *r, const struct ni_summary *s, uint32_t *up, uint32_t *of,
-                            struct run *run) {
+                            struct run_ranks *run) {
   for (uint32_t i = 0; i < s->n_processes; i++)
     of[i] = UINT32_MAX;
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     const struct ni_who_member *m = &r->who.member[i];
     const uint32_t process = r->process_at[m->process];
-    struct run *x = &run[r->who.comm[m->comm].run];
+    struct run_ranks *x = &run[r->who.comm[m->comm].run];
     if (r->process[m->process].world_size > x->world)
       x->world = r->process[m->process].world_size;
     if (of[process] != UINT32_MAX)
@@ -83,14 +83,14 @@ static void find_neighbours(struct ni_summary *s) {
 
 int ni_joined_find(const struct ni_run *r, struct ni_summary *s) {
   uint32_t *up = malloc((s->n_processes + 1) * sizeof *up), *of = malloc((s->n_processes + 1) * sizeof *of);
-  struct run *run = calloc((size_t)find_last_run(r) + 1, sizeof *run);
+  struct run_ranks *run = calloc((size_t)find_last_run(r) + 1, sizeof *run);
   const bool room = up && of && run;
   if (room) {
     join_processes(s, up);
     count_run_ranks(r, s, up, of, run);
     find_neighbours(s);
     for (uint32_t i = 0; i < s->n_processes; i++) {
-      const struct run *x = of[i] == UINT32_MAX ? NULL : &run[of[i]];
+      const struct run_ranks *x = of[i] == UINT32_MAX ? NULL : &run[of[i]];
       s->process[i].may_wait_unseen = x && (x->pieces || x->world > x->seen + x->absent);
     }
   }

@@ -8,14 +8,17 @@
 #include "exporter/model/sums/ranks/pass.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
-struct seat { /* a judged rank in a communicator; what is compared there */
+struct judged_seat { /* a judged rank in a communicator; what is compared there */
   uint32_t comm, rank, slot;
 };
-static NI_ORDER_BY(by_comm, struct seat, comm, rank)
+static int compare_seats(const void *a, const void *b) {
+  const struct judged_seat *x = a, *y = b;
+  return NI_BY(x, y, comm, rank);
+}
 
-    /* The bin of `of` that begins nearest to the middle one of o: steps between their numbers. */
-    static int32_t
-    shift_by_time(const struct ni_blame_rank *of, const struct ni_blame_rank *o, uint32_t bin_steps) {
+/* The bin of `of` that begins nearest to the middle one of o: steps between their numbers. */
+static int32_t shift_by_time(const struct ni_blame_rank *of, const struct ni_blame_rank *o,
+                             uint32_t bin_steps) {
   uint32_t middle = o->n_bins / 2, best = middle;
   int64_t t = o->cell[middle].start_ns, least = INT64_MAX;
   for (uint32_t k = 0; t && k < of->n_bins; k++) {
@@ -47,7 +50,8 @@ static double step_at_number(const struct ni_blame_rank *o, const struct ni_blam
 }
 
 /* So many steps later is the same one of x than of y. NAN: their anchors are of different operations. */
-static double measure_shift(const struct ni_blame *b, const struct seat *x, const struct seat *y) {
+static double measure_shift(const struct ni_blame *b, const struct judged_seat *x,
+                            const struct judged_seat *y) {
   const struct ni_blame_rank *p = &b->rank[x->rank], *q = &b->rank[y->rank];
   const struct ni_blame_slot *s = &p->slot[x->slot], *t = &q->slot[y->slot];
   if (s->anchor_of == 0 || s->anchor_of != t->anchor_of)
@@ -65,23 +69,23 @@ static double measure_shift(const struct ni_blame *b, const struct seat *x, cons
 }
 
 /* Ranks of one communicator: of each, its first slot there. */
-static size_t gather_judged_seats(const struct ni_blame *b, struct seat *seat) {
+static size_t gather_judged_seats(const struct ni_blame *b, struct judged_seat *seat) {
   size_t n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     for (uint32_t k = 0; b->rank[i].judged && k < b->rank[i].n_slots; k++)
       if (b->rank[i].slot[k].kind == NI_BLAME_COLL && b->rank[i].slot[k].ops)
-        seat[n++] = (struct seat){b->rank[i].slot[k].comm, i, k};
-  qsort(seat, n, sizeof *seat, by_comm);
+        seat[n++] = (struct judged_seat){b->rank[i].slot[k].comm, i, k};
+  qsort(seat, n, sizeof *seat, compare_seats);
   return n;
 }
 
 /* From ranks whose shift is known to those they share a communicator with, until no more become known. */
-static void spread_shifts(struct ni_blame *b, const struct seat *seat, size_t n, bool *known) {
+static void spread_shifts(struct ni_blame *b, const struct judged_seat *seat, size_t n, bool *known) {
   bool more = true;
   while (more) {
     more = false;
     for (size_t from = 0, to; from < n; from = to) {
-      const struct seat *of = NULL;
+      const struct judged_seat *of = NULL;
       for (to = from; to < n && seat[to].comm == seat[from].comm; to++)
         if (!of && known[seat[to].rank])
           of = &seat[to];
@@ -124,7 +128,7 @@ static bool shift_by_messages(struct ni_blame *b, const bool *known, uint32_t ra
       for (uint32_t m = 0; of->slot[k].kind != NI_BLAME_COLL && m < o->n_slots; m++) {
         if (!is_other_end(&of->slot[k], &o->slot[m]))
           continue;
-        const struct seat theirs = {of->slot[k].comm, i, k}, mine = {o->slot[m].comm, rank, m};
+        const struct judged_seat theirs = {of->slot[k].comm, i, k}, mine = {o->slot[m].comm, rank, m};
         const double d = measure_shift(b, &theirs, &mine);
         if (isnan(d))
           continue;
@@ -138,7 +142,8 @@ static bool shift_by_messages(struct ni_blame *b, const bool *known, uint32_t ra
 /*
  * From ranks whose shift is known to all that collectives and messages join with them, one after the other.
  */
-static void spread_shifts_by_messages(struct ni_blame *b, const struct seat *seat, size_t n, bool *known) {
+static void spread_shifts_by_messages(struct ni_blame *b, const struct judged_seat *seat, size_t n,
+                                      bool *known) {
   bool more = true;
   while (more) {
     more = false;
@@ -171,7 +176,7 @@ int ni_number_steps(struct ni_blame *b) {
   int32_t least = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     slots += b->rank[i].n_slots;
-  struct seat *seat = malloc((slots + 1) * sizeof *seat);
+  struct judged_seat *seat = malloc((slots + 1) * sizeof *seat);
   bool *known = calloc(b->n_ranks + 1, sizeof *known);
   float *steps = malloc((b->n_ranks + 1) * sizeof *steps);
   int e = seat && known && steps ? 0 : -ENOMEM;

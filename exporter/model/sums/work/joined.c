@@ -32,7 +32,10 @@ static void join_processes(const struct ni_summary *s, uint32_t *up) {
     if (s->seat[i].comm != s->seat[i - 1].comm)
       continue;
     const uint32_t x = find_root(up, s->seat[i - 1].process), y = find_root(up, s->seat[i].process);
-    up[x < y ? y : x] = x < y ? x : y;
+    if (x < y)
+      up[y] = x;
+    else
+      up[x] = y;
   }
 }
 
@@ -84,18 +87,19 @@ static void find_neighbours(struct ni_summary *s) {
 int ni_joined_find(const struct ni_run *r, struct ni_summary *s) {
   uint32_t *up = malloc((s->n_processes + 1) * sizeof *up), *of = malloc((s->n_processes + 1) * sizeof *of);
   struct run_ranks *run = calloc((size_t)find_last_run(r) + 1, sizeof *run);
-  const bool room = up && of && run;
-  if (room) {
+  const bool has_room = up && of && run;
+  if (has_room) {
     join_processes(s, up);
     count_run_ranks(r, s, up, of, run);
     find_neighbours(s);
     for (uint32_t i = 0; i < s->n_processes; i++) {
       const struct run_ranks *x = of[i] == UINT32_MAX ? NULL : &run[of[i]];
-      s->process[i].may_wait_unseen = x && (x->pieces || x->world > x->seen + x->absent);
+      const bool is_whole = x && !x->pieces && x->world <= x->seen + x->absent;
+      s->process[i].may_wait_unseen = x && !is_whole;
     }
   }
   free(up);
   free(of);
   free(run);
-  return room ? 0 : -ENOMEM;
+  return has_room ? 0 : -ENOMEM;
 }

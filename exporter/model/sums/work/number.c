@@ -19,7 +19,8 @@ static int compare_seats(const void *a, const void *b) {
 /* The bin of `of` that begins nearest to the middle one of o: steps between their numbers. */
 static int32_t shift_by_time(const struct ni_blame_rank *of, const struct ni_blame_rank *o,
                              uint32_t bin_steps) {
-  uint32_t middle = o->n_bins / 2, best = middle;
+  const uint32_t middle = o->n_bins / 2;
+  uint32_t best = middle;
   int64_t t = o->cell[middle].start_ns, least = INT64_MAX;
   for (uint32_t k = 0; t && k < of->n_bins; k++) {
     int64_t d = of->cell[k].start_ns - t;
@@ -109,8 +110,9 @@ static bool share_numbers(const struct ni_blame_slot *s, const struct ni_blame_s
 static bool is_other_end(const struct ni_blame_slot *s, const struct ni_blame_slot *t) {
   const bool sent = s->kind == NI_BLAME_SEND && t->kind == NI_BLAME_RECV;
   const bool got = s->kind == NI_BLAME_RECV && t->kind == NI_BLAME_SEND;
-  const bool same_way = s->comm == t->comm && s->peer == t->rank && s->rank == t->peer;
-  if (!(sent || got) || !same_way || !s->ops || !t->ops)
+  const bool is_same_way = s->comm == t->comm && s->peer == t->rank && s->rank == t->peer;
+  const bool has_messages = s->ops && t->ops;
+  if (!(sent || got) || !is_same_way || !has_messages)
     return false;
   return s->paired && t->paired ? share_numbers(s, t) : s->ops == t->ops;
 }
@@ -170,61 +172,77 @@ static int32_t round_to_blocks(const struct ni_blame *b, int32_t shift) {
   return (int32_t)(round(shift / steps) * steps);
 }
 
-int ni_number_steps(struct ni_blame *b) {
-  const struct ni_blame_rank *of = NULL;
-  size_t slots = 0, judged = 0;
-  int32_t least = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    slots += b->rank[i].n_slots;
-  struct judged_seat *seat = malloc((slots + 1) * sizeof *seat);
-  bool *known = calloc(b->n_ranks + 1, sizeof *known);
-  float *steps = malloc((b->n_ranks + 1) * sizeof *steps);
-  int e = seat && known && steps ? 0 : -ENOMEM;
+/* Bins of all ranks become as wide as the widest. */
+static void widen_bins(struct ni_blame *b) {
   b->bin_steps = 1;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (b->rank[i].judged && b->rank[i].bin_steps > b->bin_steps)
       b->bin_steps = b->rank[i].bin_steps;
-  slots = e == 0 ? gather_judged_seats(b, seat) : 0;
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
-    struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged)
-      continue;
-    while (o->bin_steps < b->bin_steps)
-      ni_blame_coarsen(o);
-    steps[judged++] = (float)o->whole_steps;
-  }
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    while (b->rank[i].judged && b->rank[i].bin_steps < b->bin_steps)
+      ni_blame_coarsen(&b->rank[i]);
+}
+
+/* From a first rank to all that are joined with it; what nothing joins is put beside the first one by time. */
+static void shift_all(struct ni_blame *b, const struct judged_seat *seat, size_t n_seats, bool *known) {
+  const struct ni_blame_rank *first = NULL;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
     if (!o->judged || known[i])
       continue;
-    o->shift = of ? of->shift + shift_by_time(of, o, b->bin_steps) : 0;
+    o->shift = first ? first->shift + shift_by_time(first, o, b->bin_steps) : 0;
     if (b->s->process[o->process].may_wait_unseen)
       o->shift = round_to_blocks(b, o->shift);
     known[i] = true;
-    spread_shifts(b, seat, slots, known);
-    spread_shifts_by_messages(b, seat, slots, known);
-    if (!of)
-      of = o;
+    spread_shifts(b, seat, n_seats, known);
+    spread_shifts_by_messages(b, seat, n_seats, known);
+    if (!first)
+      first = o;
   }
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+}
+
+/* The least shift becomes 0. Then bins and steps of the job are known. */
+static void count_from_first_step(struct ni_blame *b) {
+  int32_t least = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].shift = round_to_bins(b->rank[i].shift, b->bin_steps);
     if (b->rank[i].judged && b->rank[i].shift < least)
       least = b->rank[i].shift;
   }
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
     struct ni_blame_rank *o = &b->rank[i];
     if (!o->judged)
       continue;
     o->shift -= least;
-    uint32_t bins = o->n_bins + (uint32_t)o->shift / b->bin_steps, last = o->n_steps + (uint32_t)o->shift;
+    const uint32_t bins = o->n_bins + (uint32_t)o->shift / b->bin_steps;
+    const uint32_t last = o->n_steps + (uint32_t)o->shift;
     if (bins > b->bins)
       b->bins = bins;
     if (last > b->steps)
       b->steps = last;
   }
-  b->whole_steps = judged ? (uint32_t)ni_blame_quantile(steps, judged, 0.5) : 0;
+}
+
+int ni_number_steps(struct ni_blame *b) {
+  size_t slots = 0, judged = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    slots += b->rank[i].n_slots;
+  struct judged_seat *seat = malloc((slots + 1) * sizeof *seat);
+  bool *known = calloc(b->n_ranks + 1, sizeof *known);
+  float *steps = malloc((b->n_ranks + 1) * sizeof *steps);
+  const bool has_room = seat && known && steps;
+  if (has_room) {
+    const size_t n_seats = gather_judged_seats(b, seat);
+    widen_bins(b);
+    shift_all(b, seat, n_seats, known);
+    count_from_first_step(b);
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      if (b->rank[i].judged)
+        steps[judged++] = (float)b->rank[i].whole_steps;
+    b->whole_steps = judged ? (uint32_t)ni_blame_quantile(steps, judged, 0.5) : 0;
+  }
   free(seat);
   free(known);
   free(steps);
-  return e;
+  return has_room ? 0 : -ENOMEM;
 }

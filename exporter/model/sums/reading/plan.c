@@ -16,38 +16,40 @@
  * The name that NVIDIA's exporter gives; equal ones from other folders get -2, -3, ... in order of their
  * paths.
  */
-static int name_parquet_files(struct ni_run *r) {
-  struct ni_names used;
-  int e = ni_names_init(&used);
-  for (size_t i = 0; e == 0 && i < r->files.n; i++) {
-    char *base = strdup(ni_path_name(r->file[i].file->path)), *dot;
-    if (!base) {
+static int name_parquet_file(struct ni_names *used, struct ni_sum_file *file) {
+  char *base = strdup(ni_path_name(file->file->path)), *dot;
+  int e = base ? 0 : -ENOMEM;
+  if (base && (dot = strrchr(base, '.')) && dot != base)
+    *dot = 0;
+  for (unsigned k = 1; e == 0; k++) {
+    char *name = NULL;
+    const uint32_t before = used->n;
+    uint32_t code;
+    if ((k == 1 ? asprintf(&name, "%s", base) : asprintf(&name, "%s-%u", base, k)) < 0) {
       e = -ENOMEM;
       break;
     }
-    if ((dot = strrchr(base, '.')) && dot != base)
-      *dot = 0;
-    for (unsigned k = 1; e == 0; k++) {
-      char *name = NULL;
-      uint32_t before = used.n, code;
-      if ((k == 1 ? asprintf(&name, "%s", base) : asprintf(&name, "%s-%u", base, k)) < 0)
-        e = -ENOMEM;
-      else
-        e = ni_name(&used, NULL, *name ? name : "log", &code);
-      if (e == 0 && used.n > before) {
-        r->file[i].parquet = name;
-        break;
-      }
-      if (e == 0 || name)
-        free(name);
+    e = ni_name(used, NULL, *name ? name : "log", &code);
+    if (e == 0 && used->n > before) { /* nobody has it yet */
+      file->parquet = name;
+      break;
     }
-    free(base);
+    free(name);
   }
+  free(base);
+  return e;
+}
+
+static int name_parquet_files(struct ni_run *r) {
+  struct ni_names used;
+  int e = ni_names_init(&used);
+  for (size_t i = 0; e == 0 && i < r->files.n; i++)
+    e = name_parquet_file(&used, &r->file[i]);
   ni_names_free(&used);
   return e;
 }
 
-/* What the options want, for the index; false: everything. */
+/* What the options ask for, as the index takes it; false: everything. */
 static bool describe_wanted(struct ni_run *r, struct ni_atlas_wants *w) {
   const struct ni_filters *o = &r->opt.filter;
   *w = (struct ni_atlas_wants){.since_us = r->since_us,
@@ -224,10 +226,10 @@ static int find_times_by_index(struct ni_run *r, int64_t *first, int64_t *last) 
   if (e == 0)
     e = ni_record_times(&plan, r->opt.jobs, ni_run_stopped, r, first, last);
   ni_scan_plan_free(&plan);
-  bool known = t->first_us != INT64_MAX, read = *first || *last;
-  if (known && (!read || t->first_us < *first))
+  const bool known = t->first_us != INT64_MAX, were_read = *first || *last;
+  if (known && (!were_read || t->first_us < *first))
     *first = t->first_us;
-  if (known && (!read || t->last_us > *last))
+  if (known && (!were_read || t->last_us > *last))
     *last = t->last_us;
   t->first_us = t->last_us = 0;
   return e;
@@ -237,10 +239,9 @@ int ni_resolve_times(struct ni_run *r) {
   int64_t first = 0, last = 0;
   bool relative = ni_filters_relative(&r->opt.filter);
   int tags = ni_tags_unresolved(&r->opt.filter.tag) ? pass_over_all_logs(r, pass_tags, NULL) : 0;
-  int e = tags < 0 ? tags
-      : !relative  ? 0
-      : r->atlas   ? find_times_by_index(r, &first, &last)
-                   : find_record_times(r, &first, &last);
+  int e = tags < 0 ? tags : 0;
+  if (e == 0 && relative)
+    e = r->atlas ? find_times_by_index(r, &first, &last) : find_record_times(r, &first, &last);
   r->since_us = ni_when_resolve(&r->opt.filter.since, INT64_MIN, first, last);
   r->until_us = ni_when_resolve(&r->opt.filter.until, INT64_MAX, first, last);
   return e == 0 && r->atlas ? plan_ranges(r, true) : e;

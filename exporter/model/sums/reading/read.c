@@ -41,17 +41,35 @@ static bool is_same_text(const struct ni_run *r, uint32_t code, const char *text
   return strcmp(ni_name_text(&r->names, code), text ? text : "") == 0;
 }
 
+static bool is_same_rank(const struct ni_sum_range *x, const struct ni_seen_context *s,
+                         const struct ni_line *l) {
+  const struct ni_ident *id = &l->ident;
+  return s->hash == id->comm_hash && s->rank == id->rank && s->n_ranks == id->n_ranks &&
+      s->c.nnodes == id->nnodes && s->pid == l->meta.pid && s->start_ns == x->start_ns;
+}
+
 static bool is_same_context(const struct ni_sum_range *x, const struct ni_seen_context *s,
                             const struct ni_line *l, const char *const text[NI_CTX_TEXTS]) {
-  const struct ni_ident *id = &l->ident;
-  if (!s->used || s->hash != id->comm_hash || s->rank != id->rank || s->n_ranks != id->n_ranks ||
-      s->c.nnodes != id->nnodes || s->pid != l->meta.pid || s->start_ns != x->start_ns ||
-      !is_same_text(x->r, s->host, l->meta.hostname))
+  if (!s->used || !is_same_rank(x, s, l) || !is_same_text(x->r, s->host, l->meta.hostname))
     return false;
   for (int i = 0; i < NI_CTX_TEXTS; i++)
     if (!is_same_text(x->r, s->c.text[i], text[i]))
       return false;
   return true;
+}
+
+/* Which version of the format the line has, and who wrote it. */
+static void note_versions(struct ni_sum_range *x, const char *const text[NI_CTX_TEXTS]) {
+  const char *version = text[NI_CTX_VERSION], *producer = text[NI_CTX_PRODUCER];
+  const char *mechanism = text[NI_CTX_MECHANISM] ? text[NI_CTX_MECHANISM] : "";
+  unsigned from = NI_VERSIONS_OURS;
+  if (strncmp(version, "v4.", 3) == 0 && version[3] >= '0' && version[3] <= '9')
+    x->t.versions |= 1u << (version[3] - '0');
+  for (int i = 0; i < NI_IMPORTS; i++)
+    if (strcmp(mechanism, ni_import_names[i]) == 0)
+      from = 1u << (NI_VERSIONS_IMPORTED + i);
+  if (producer && *producer)
+    x->t.versions |= from;
 }
 
 static int add_context(struct ni_sum_range *x, const struct ni_line *l, const char *const text[NI_CTX_TEXTS],
@@ -78,15 +96,7 @@ static int add_context(struct ni_sum_range *x, const struct ni_line *l, const ch
     e = ni_find_context(r, &n.c, &n.code);
   if (e < 0)
     return e;
-  const char *version = text[NI_CTX_VERSION], *producer = text[NI_CTX_PRODUCER];
-  if (strncmp(version, "v4.", 3) == 0 && version[3] >= '0' && version[3] <= '9')
-    x->t.versions |= 1u << (version[3] - '0');
-  unsigned from = NI_VERSIONS_OURS;
-  for (int i = 0; i < NI_IMPORTS; i++)
-    if (strcmp(text[NI_CTX_MECHANISM] ? text[NI_CTX_MECHANISM] : "", ni_import_names[i]) == 0)
-      from = 1u << (NI_VERSIONS_IMPORTED + i);
-  if (producer && *producer)
-    x->t.versions |= from;
+  note_versions(x, text);
   *out = n;
   return 0;
 }
@@ -117,15 +127,16 @@ static int find_context(struct ni_sum_range *x, const struct ni_line *l, struct 
 
 static bool is_wanted_operation(const struct ni_run *r, const struct ni_line *l,
                                 const struct ni_seen_context *c, int64_t time_us) {
+  const struct ni_filters *filter = &r->opt.filter;
   const struct ni_record *o = &l->op;
-  if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, o->func)))
+  const int64_t bytes = (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX);
+  if (!c->wanted || (filter->coll.n && !ni_words_have_func(&filter->coll, o->func)))
     return false;
-  if (r->opt.filter.sn.n && !ni_ranks_have(&r->opt.filter.sn, (int64_t)o->sn))
+  if (filter->sn.n && !ni_ranks_have(&filter->sn, (int64_t)o->sn))
     return false;
-  if (r->opt.filter.size.n &&
-      !ni_ranks_have(&r->opt.filter.size, (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX)))
+  if (filter->size.n && !ni_ranks_have(&filter->size, bytes))
     return false;
-  if (r->opt.filter.tag.n && !ni_tags_have(&r->opt.filter.tag, o->user_tag))
+  if (filter->tag.n && !ni_tags_have(&filter->tag, o->user_tag))
     return false;
   if (r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT))
     return false;
@@ -191,11 +202,46 @@ static void widen_tally_times(struct ni_tally_sum *t, int64_t time_us, int64_t e
  * those over rails that are no ring (RailA2A) wait for their own host only. 0: nothing is known of it.
  */
 static int64_t encode_wait(const struct ni_record *o) {
-  const char *form = o->algo ? o->algo : "";
-  bool part = strncmp(form, "Rail", 4) == 0 && strncmp(form, "RailRing", 8) != 0;
-  if (!o->symmetric || !(o->has & NI_HAS_PHASES) || part || !*form || strstr(form, "LL"))
+  const char *algo = o->algo ? o->algo : "";
+  const bool is_rail = strncmp(algo, "Rail", 4) == 0 && strncmp(algo, "RailRing", 8) != 0;
+  const bool has_barrier = o->symmetric && (o->has & NI_HAS_PHASES);
+  const bool waits_for_peers = *algo && !is_rail && !strstr(algo, "LL");
+  if (!has_barrier || !waits_for_peers)
     return 0;
   return o->initial_sync_ns <= ni_exec_ns(o) ? (int64_t)o->initial_sync_ns + 1 : 0;
+}
+
+/* What the segment has of a record. */
+static struct ni_entry pack_entry(const struct ni_line *l, int64_t start_ns, uint64_t exec_ns, uint8_t mix) {
+  const struct ni_record *o = &l->op;
+  const uint64_t pair_sn = o->has & NI_HAS_PAIR_SN ? o->pair_sn : NI_NO_SN;
+  struct ni_entry n = {.sn = o->sn,
+                       .exec_ns = exec_ns,
+                       .bytes_per_s = NI_NO_BW,
+                       .dump_us = l->meta.dump_timestamp_us,
+                       .start_ns = start_ns,
+                       .peer_or_wait = l->is_p2p ? ni_entry_message(o->root, pair_sn) : encode_wait(o),
+                       .timing = (uint8_t)o->timing,
+                       .mix = mix,
+                       .tag = o->user_tag <= INT64_MAX ? o->user_tag : 0};
+  /*
+   * Of several calls that one kernel did the first has its channels, the others none: the time counts with
+   * the first.
+   */
+  n.tail = o->shared_span && (o->has & NI_HAS_NCHANNELS) && o->nchannels == 0;
+  if (o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA))
+    n.launched_late = o->gpu_start_delta_ns < LAUNCH_NEAR_NS;
+  if (o->has & NI_HAS_BUSBW)
+    n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
+  return n;
+}
+
+/* The earliest time of any record, and how many there are. Of granules replay_indexed_lines() has counted them. */
+static void count_record(struct ni_sum_range *x, int64_t at_ns) {
+  if (x->of_granule)
+    x->t.filtered--; /* as one that is left out */
+  else if (x->t.records++ == 0 || at_ns < x->t.origin_ns)
+    x->t.origin_ns = at_ns;
 }
 
 static int store_operation(struct ni_sum_range *x, const struct ni_line *l, const struct ni_seen_context *c) {
@@ -210,10 +256,7 @@ static int store_operation(struct ni_sum_range *x, const struct ni_line *l, cons
   uint64_t exec_ns = ni_exec_ns(o);
   int64_t time_us = ni_op_time_us(l);
   const int64_t at = ni_time_ns(start, l->meta.dump_timestamp_us);
-  if (x->of_granule)
-    x->t.filtered--; /* replay_indexed_lines() has counted it as one that is left out */
-  else if (x->t.records++ == 0 || at < x->t.origin_ns)
-    x->t.origin_ns = at;
+  count_record(x, at);
   if (!is_wanted_operation(r, l, c, time_us)) {
     x->t.filtered++;
     return 0;
@@ -224,26 +267,8 @@ static int store_operation(struct ni_sum_range *x, const struct ni_line *l, cons
     return 0; /* the ledger counts it */
   if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = number_mix(x, &row)) < 0)
     return e;
-  const uint64_t pair_sn = o->has & NI_HAS_PAIR_SN ? o->pair_sn : NI_NO_SN;
-  struct ni_entry n = {.sn = o->sn,
-                       .exec_ns = exec_ns,
-                       .bytes_per_s = NI_NO_BW,
-                       .dump_us = l->meta.dump_timestamp_us,
-                       .start_ns = start,
-                       .peer_or_wait = l->is_p2p ? ni_entry_message(o->root, pair_sn) : encode_wait(o),
-                       .timing = (uint8_t)o->timing,
-                       .mix = x->mix,
-                       .tag = o->user_tag <= INT64_MAX ? o->user_tag : 0};
-  /*
-   * Of several calls that one kernel did the first has its channels, the others none: the time counts with
-   * the first.
-   */
-  n.tail = o->shared_span && (o->has & NI_HAS_NCHANNELS) && o->nchannels == 0;
-  if (o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA))
-    n.launched_late = o->gpu_start_delta_ns < LAUNCH_NEAR_NS;
-  if (o->has & NI_HAS_BUSBW)
-    n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
-  else
+  const struct ni_entry n = pack_entry(l, start, exec_ns, x->mix);
+  if (!(o->has & NI_HAS_BUSBW))
     x->t.no_bandwidth++;
   if ((e = ni_in_flight_add_operation(x, c->process, start, exec_ns)) < 0)
     return e;

@@ -39,29 +39,6 @@ void ni_tables_free(struct ni_run *r) {
   pthread_mutex_destroy(&r->lock);
 }
 
-/*
- * The number of the item that is the key's, which is added if it is new. `same` compares what identifies it;
- * e: -ENOMEM. One shape for both tables.
- */
-#define FIND(table, n_items, cap_items, hash, same) \
-  do { \
-    const uint64_t h = hash; \
-    uint32_t k; \
-    for (size_t at = 0; (k = ni_index_next(&r->table##_at_hash, h, &at)) != NI_INDEX_NONE;) { \
-      x = &r->table[k]; \
-      if (same) \
-        break; \
-    } \
-    *out = k == NI_INDEX_NONE ? r->n_items : k; \
-    if (k != NI_INDEX_NONE) \
-      break; \
-    if (!ni_array_room(r->table, r->n_items, r->cap_items) || \
-        ni_index_add(&r->table##_at_hash, h, *out) < 0) \
-      e = -ENOMEM; \
-    else \
-      r->table[r->n_items++] = key; \
-  } while (0)
-
 int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file,
                     uint32_t *out) {
   pthread_mutex_lock(&r->lock);
@@ -101,27 +78,63 @@ int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struc
   return k < 0 ? (int)k : 0;
 }
 
-int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
-  struct ni_context key = *c, *x;
-  int e = 0;
-  pthread_mutex_lock(&r->lock);
+static uint64_t hash_context(const struct ni_context *c) {
+  const uint64_t member = ni_hash(c->member, (uint32_t)c->nnodes);
+  return ni_hash(ni_hash(member, (uint64_t)c->text[0] << 32 | c->text[1]),
+                 ni_hash((uint64_t)c->text[2] << 32 | c->text[3], c->text[4]));
+}
+
+/* The lock is held. */
+static int find_or_add_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
+  const uint64_t hash = hash_context(c);
+  const struct ni_context key = *c;
+  uint32_t k;
   if (r->n_contexts + 1 >= NI_CONTEXTS_MAX)
-    e = -ENOSPC;
-  if (e == 0)
-    FIND(context, n_contexts, cap_contexts,
-         ni_hash(ni_hash(ni_hash(c->member, (uint32_t)c->nnodes), (uint64_t)c->text[0] << 32 | c->text[1]),
-                 ni_hash((uint64_t)c->text[2] << 32 | c->text[3], c->text[4])),
-         memcmp(x, &key, sizeof key) == 0);
+    return -ENOSPC;
+  for (size_t at = 0; (k = ni_index_next(&r->context_at_hash, hash, &at)) != NI_INDEX_NONE;)
+    if (memcmp(&r->context[k], &key, sizeof key) == 0) {
+      *out = k;
+      return 0;
+    }
+  *out = r->n_contexts;
+  if (!ni_array_room(r->context, r->n_contexts, r->cap_contexts) ||
+      ni_index_add(&r->context_at_hash, hash, r->n_contexts) < 0)
+    return -ENOMEM;
+  r->context[r->n_contexts++] = key;
+  return 0;
+}
+
+int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
+  pthread_mutex_lock(&r->lock);
+  const int e = find_or_add_context(r, c, out);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
 
+static bool is_same_cell(const struct ni_sum_cell *x, const struct ni_sum_cell *c) {
+  return x->type == c->type && x->kind == c->kind && x->func == c->func && x->msg_bytes == c->msg_bytes;
+}
+
+/* The lock is held. */
+static int find_or_add_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
+  const uint64_t hash = ni_hash(ni_hash(c->msg_bytes, c->func), (uint64_t)c->type << 8 | c->kind);
+  uint32_t k;
+  for (size_t at = 0; (k = ni_index_next(&r->cell_at_hash, hash, &at)) != NI_INDEX_NONE;)
+    if (is_same_cell(&r->cell[k], c)) {
+      *out = k;
+      return 0;
+    }
+  *out = r->n_cells;
+  if (!ni_array_room(r->cell, r->n_cells, r->cap_cells) ||
+      ni_index_add(&r->cell_at_hash, hash, r->n_cells) < 0)
+    return -ENOMEM;
+  r->cell[r->n_cells++] = *c;
+  return 0;
+}
+
 int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
-  struct ni_sum_cell key = *c, *x;
   pthread_mutex_lock(&r->lock);
-  int e = 0;
-  FIND(cell, n_cells, cap_cells, ni_hash(ni_hash(c->msg_bytes, c->func), (uint64_t)c->type << 8 | c->kind),
-       x->type == c->type && x->kind == c->kind && x->func == c->func && x->msg_bytes == c->msg_bytes);
+  const int e = find_or_add_cell(r, c, out);
   pthread_mutex_unlock(&r->lock);
   return e;
 }

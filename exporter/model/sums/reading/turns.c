@@ -183,12 +183,12 @@ static int find_local_turns(struct ni_run *r) {
 
 /* ---- a team ---- */
 
-struct letter {
+struct turns_on_wire {
   struct ni_run *r;
   struct ni_partial_numbers x; /* members are called by their places in the result */
 };
 
-static void wire_stream(struct ni_wire *w, struct letter *l, struct ni_turns_stream *x) {
+static void wire_stream(struct ni_wire *w, struct turns_on_wire *l, struct ni_turns_stream *x) {
   uint32_t member = w->load ? 0 : l->x.member.place[x->member], kind = x->kind;
   char *func = w->load ? NULL : (char *)ni_name_text(&l->r->names, x->func);
   NI_WIRE(w, &member, &kind, &func);
@@ -205,7 +205,7 @@ static void wire_stream(struct ni_wire *w, struct letter *l, struct ni_turns_str
 
 /* Loading: adds to what is there. */
 static void wire_turns(struct ni_wire *w, void *arg) {
-  struct letter *l = arg;
+  struct turns_on_wire *l = arg;
   struct ni_turns *t = &l->r->turns;
   size_t n = t->n;
   ni_wire_count(w, &n, 1);
@@ -221,7 +221,7 @@ static void wire_turns(struct ni_wire *w, void *arg) {
   }
 }
 
-static int receive_turns(struct letter *l, int rank) {
+static int receive_turns(struct turns_on_wire *l, int rank) {
   struct ni_bytes got = {0};
   int e = l->r->team->swap(-1, NULL, rank, &got);
   if (e == 0) {
@@ -236,7 +236,7 @@ static int receive_turns(struct letter *l, int rank) {
 /* All streams of all go to rank 0, and from there to all. */
 static int share_turns(struct ni_run *r) {
   const struct ni_team *t = r->team;
-  struct letter l = {.r = r};
+  struct turns_on_wire l = {.r = r};
   struct ni_wire w = {0};
   int e = ni_partial_order(r, &l.x);
   if (e == 0 && t->rank > 0) {

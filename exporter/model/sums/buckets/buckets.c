@@ -80,21 +80,25 @@ void ni_bucket_free(struct ni_bucket_table *t) {
 
 /* ---- counters of hosts ---- */
 
+static bool is_same_host_bucket(const struct ni_host_bucket *a, const struct ni_host_bucket *b) {
+  return a->bucket == b->bucket && a->host == b->host && a->source == b->source && a->device == b->device &&
+      a->counter == b->counter;
+}
+
+static uint64_t hash_host_bucket(const struct ni_host_bucket *k) {
+  const uint64_t host = ni_hash(ni_hash((uint64_t)k->bucket, (uintptr_t)k->host), (uintptr_t)k->source);
+  return ni_hash(ni_hash(host, (uintptr_t)k->device), (uintptr_t)k->counter);
+}
+
 static int find_host_bucket(struct ni_host_buckets *t, const struct ni_host_bucket *key,
                             struct ni_host_bucket **out) {
-  const uint64_t hash =
-      ni_hash(ni_hash(ni_hash(ni_hash((uint64_t)key->bucket, (uintptr_t)key->host), (uintptr_t)key->source),
-                      (uintptr_t)key->device),
-              (uintptr_t)key->counter);
+  const uint64_t hash = hash_host_bucket(key);
   uint32_t k;
-  for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;) {
-    struct ni_host_bucket *x = &t->row[k];
-    if (x->bucket != key->bucket || x->host != key->host || x->source != key->source ||
-        x->device != key->device || x->counter != key->counter)
-      continue;
-    *out = x;
-    return 0;
-  }
+  for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;)
+    if (is_same_host_bucket(&t->row[k], key)) {
+      *out = &t->row[k];
+      return 0;
+    }
   if (t->n == NI_BUCKET_ROWS_MAX)
     return -E2BIG;
   if (!ni_array_room(t->row, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0)
@@ -111,7 +115,8 @@ static int find_host_bucket(struct ni_host_buckets *t, const struct ni_host_buck
 static int flush_counter(struct ni_host_buckets *t, struct ni_host_bucket *x) {
   struct ni_host_bucket *row;
   int e = 0;
-  if (x->samples && (x->kind == NI_METRIC_GAUGE || x->sum) && (e = find_host_bucket(t, x, &row)) == 0) {
+  const bool has_moved = x->samples && (x->kind == NI_METRIC_GAUGE || x->sum);
+  if (has_moved && (e = find_host_bucket(t, x, &row)) == 0) {
     row->samples += x->samples;
     row->sum += x->sum;
     row->seconds += x->seconds;
@@ -176,10 +181,12 @@ int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const stru
     const struct ni_counter *c = &after->set->counter[k];
     const struct ni_change d =
         ni_change_of(&c->what, &before[k], &after->reading[k], after->set->entity[c->entity].link_bytes_s);
-    const bool level = x->kind == NI_METRIC_GAUGE;
-    const int64_t bucket = ni_bucket_of(after->reading[k].real_ns - !level, width_ns);
-    const int64_t value = level ? (int64_t)after->reading[k].value : d.delta;
-    if (d.state != NI_CHANGE_NONE && d.state != NI_CHANGE_CHANGED && d.state != NI_CHANGE_LEVEL)
+    const bool is_gauge = x->kind == NI_METRIC_GAUGE;
+    const bool has_value =
+        d.state == NI_CHANGE_NONE || d.state == NI_CHANGE_CHANGED || d.state == NI_CHANGE_LEVEL;
+    const int64_t bucket = ni_bucket_of(after->reading[k].real_ns - !is_gauge, width_ns);
+    const int64_t value = is_gauge ? (int64_t)after->reading[k].value : d.delta;
+    if (!has_value)
       continue;
     if (x->samples && x->bucket != bucket)
       e = flush_counter(t, x);
@@ -187,9 +194,9 @@ int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const stru
     x->samples++;
     x->sum += value;
     x->seconds += d.seconds;
-    if (level && value < x->min)
+    if (is_gauge && value < x->min)
       x->min = value;
-    if (level && value > x->max)
+    if (is_gauge && value > x->max)
       x->max = value;
   }
   return e;

@@ -11,7 +11,7 @@
 #define FRESH_FIRST 16 /* there are many distributions of few values */
 
 /* Values in order with their counts: what a percentile is read from. */
-struct sorted {
+struct sorted_values {
   const struct ni_dist_slot *item;
   struct ni_dist_slot *own; /* the same, to be freed; NULL: the distribution's */
   size_t n, at;             /* at: where the last percentile was; `before` values lie before it */
@@ -64,7 +64,7 @@ static int merge_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_mo
     n = n_more;
   else {
     while (i < d->n_slots || k < n_more) {
-      bool ours = k == n_more || (i < d->n_slots && d->slot[i].value <= more[k].value);
+      const bool ours = k == n_more || (i < d->n_slots && d->slot[i].value <= more[k].value);
       const struct ni_dist_slot *x = ours ? &d->slot[i++] : &more[k++];
       if (n && all[n - 1].value == x->value)
         all[n - 1].count += x->count;
@@ -269,14 +269,16 @@ int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
 }
 
 static uint64_t clamp_to_range(const struct ni_dist *d, uint64_t v) {
-  return v < d->min ? d->min : v > d->max ? d->max : v;
+  if (v < d->min)
+    return d->min;
+  return v > d->max ? d->max : v;
 }
 
-static int sort_values(struct ni_dist *d, struct sorted *s) {
+static int sort_values(struct ni_dist *d, struct sorted_values *s) {
   int e = count_fresh(d);
   if (e < 0)
     return e;
-  *s = (struct sorted){d->slot, NULL, d->n_slots, 0, 0};
+  *s = (struct sorted_values){d->slot, NULL, d->n_slots, 0, 0};
   if (!d->coarse)
     return 0;
   size_t n = 0;
@@ -295,7 +297,7 @@ static int sort_values(struct ni_dist *d, struct sorted *s) {
   item[1].count--;
   item[n - 1].count -= d->n > 1;
   item[n++] = (struct ni_dist_slot){d->max, d->n > 1};
-  *s = (struct sorted){item, item, 0, 0, 0};
+  *s = (struct sorted_values){item, item, 0, 0, 0};
   for (size_t i = 0; i < n; i++)
     if (item[i].count)
       item[s->n++] = item[i];
@@ -303,7 +305,7 @@ static int sort_values(struct ni_dist *d, struct sorted *s) {
 }
 
 /* Larger ones are asked for later. */
-static double quantile(struct sorted *s, uint64_t n, double q, double scale) {
+static double quantile(struct sorted_values *s, uint64_t n, double q, double scale) {
   double at = q * (double)(n - 1);
   uint64_t low = (uint64_t)at;
   double part = at - (double)low;
@@ -323,7 +325,7 @@ int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
   *out = (struct ni_stats){d->n, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, false};
   if (d->n == 0)
     return 0;
-  struct sorted s;
+  struct sorted_values s;
   int e = sort_values(d, &s);
   if (e < 0)
     return e;
@@ -352,22 +354,32 @@ int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
   return 0;
 }
 
+/* Of the rank-th value, from 0 on, that lies in a step whose middle this is: the ends are known better. */
+static double value_at(const struct ni_dist *d, uint64_t rank, uint64_t middle) {
+  if (rank == 0)
+    return (double)d->min;
+  return rank + 1 == d->n ? (double)d->max : (double)middle;
+}
+
 double ni_dist_quantile_coarse(const struct ni_dist *d, double q, double scale) {
   if (d->n == 0)
     return NAN;
-  double at = q * (double)(d->n - 1), part = at - floor(at), first = NAN;
-  uint64_t low = (uint64_t)at, high = part > 0 ? low + 1 : low, seen = 0;
+  const double at = q * (double)(d->n - 1), part = at - floor(at);
+  const uint64_t low = (uint64_t)at, high = part > 0 ? low + 1 : low;
+  double first = NAN;
+  uint64_t seen = 0;
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; d->step[p] && i < NI_DIST_STEPS; i++) {
       seen += d->step[p][i];
       if (seen <= low)
         continue;
-      /* The ends are known better than to a step. */
-      const uint64_t a = clamp_to_range(d, middle_of_step(p, i));
+      const uint64_t middle = clamp_to_range(d, middle_of_step(p, i));
       if (isnan(first))
-        first = low == 0 ? (double)d->min : low + 1 == d->n ? (double)d->max : (double)a;
-      if (seen > high)
-        return (first + ((high + 1 == d->n ? (double)d->max : (double)a) - first) * part) / scale;
+        first = value_at(d, low, middle);
+      if (seen > high) {
+        const double second = high + 1 == d->n ? (double)d->max : (double)middle;
+        return (first + (second - first) * part) / scale;
+      }
     }
   return NAN;
 }
@@ -376,14 +388,16 @@ double ni_dist_quantile_coarse(const struct ni_dist *d, double q, double scale) 
 static uint32_t bins_for(double lo, double hi, double q1, double q3, uint64_t n) {
   double width = 2 * (q3 - q1) / cbrt((double)n),
          want = width > 0 ? ceil((hi - lo) / width) : NI_SUM_HIST_BINS;
-  return want < 10 ? 10 : want > NI_SUM_HIST_BINS ? NI_SUM_HIST_BINS : (uint32_t)want;
+  if (want < 10)
+    return 10;
+  return want > NI_SUM_HIST_BINS ? NI_SUM_HIST_BINS : (uint32_t)want;
 }
 
 int ni_dist_hist(struct ni_dist *d, double scale, struct ni_hist *out) {
   *out = (struct ni_hist){0};
   if (d->n == 0)
     return 0;
-  struct sorted s;
+  struct sorted_values s;
   int e = sort_values(d, &s);
   if (e < 0)
     return e;
@@ -407,7 +421,7 @@ int ni_dist_box(struct ni_dist *d, double scale, struct ni_whisker *out) {
   *out = (struct ni_whisker){NAN, NAN, NAN, NAN, NAN, NAN, NAN, d->n, 0};
   if (d->n == 0)
     return 0;
-  struct sorted s;
+  struct sorted_values s;
   int e = sort_values(d, &s);
   if (e < 0)
     return e;

@@ -77,17 +77,14 @@ static int append_block(struct ni_segment *s, struct ni_spill *st) {
   return 0;
 }
 
-int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_entry *e) {
-  if (!s->last && !(s->last = calloc(1, sizeof *s->last)))
-    return -ENOMEM;
-  if (s->n_blocks == 0 || s->block[s->n_blocks - 1].len + ENTRY_MAX_BYTES > s->block[s->n_blocks - 1].size) {
-    int r = append_block(s, st);
-    if (r < 0)
-      return r;
-  }
-  struct ni_segment_block *b = &s->block[s->n_blocks - 1];
-  uint8_t *first = b->at + b->len, *p = first + 1;
-  const struct ni_entry *l = s->last;
+static bool is_same_mix(const struct ni_entry *a, const struct ni_entry *b) {
+  return a->timing == b->timing && a->mix == b->mix && a->launched_late == b->launched_late &&
+      a->tail == b->tail && a->tag == b->tag;
+}
+
+/* From `at` on, as differences to l, with room for ENTRY_MAX_BYTES. Returns the end. */
+static uint8_t *encode_entry(uint8_t *at, const struct ni_entry *l, const struct ni_entry *e) {
+  uint8_t *p = at + 1;
   unsigned f = 0;
   if (e->sn == l->sn + 1)
     f |= F_SN_NEXT;
@@ -101,7 +98,7 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
   }
   if (e->bytes_per_s != NI_NO_BW) {
     f |= F_BW;
-    bool micro = e->bytes_per_s % 1000 == 0;
+    const bool micro = e->bytes_per_s % 1000 == 0;
     if (micro)
       f |= F_BW_MICRO;
     p = ni_put_varint(p, micro ? e->bytes_per_s / 1000 : e->bytes_per_s);
@@ -114,8 +111,7 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
     f |= F_START;
     p = ni_put_varint(p, ni_fold((uint64_t)e->start_ns - (uint64_t)l->start_ns));
   }
-  if (e->timing == l->timing && e->mix == l->mix && e->launched_late == l->launched_late &&
-      e->tail == l->tail && e->tag == l->tag) {
+  if (is_same_mix(e, l)) {
     f |= F_SAME_MIX;
   } else {
     *p++ = (uint8_t)(e->timing | (e->launched_late ? M_LATE : 0) | (e->tail ? M_TAIL : 0) |
@@ -128,9 +124,21 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
     f |= F_SAME_PEER;
   else
     p = ni_put_varint(p, ni_fold((uint64_t)e->peer_or_wait - (uint64_t)l->peer_or_wait));
-  *first = (uint8_t)f;
-  b->len = (uint32_t)(p - b->at);
+  *at = (uint8_t)f;
+  return p;
+}
 
+int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_entry *e) {
+  if (!s->last && !(s->last = calloc(1, sizeof *s->last)))
+    return -ENOMEM;
+  if (s->n_blocks == 0 || s->block[s->n_blocks - 1].len + ENTRY_MAX_BYTES > s->block[s->n_blocks - 1].size) {
+    int r = append_block(s, st);
+    if (r < 0)
+      return r;
+  }
+  struct ni_segment_block *b = &s->block[s->n_blocks - 1];
+  const uint8_t *end = encode_entry(b->at + b->len, s->last, e);
+  b->len = (uint32_t)(end - b->at);
   if (s->n == 0)
     s->min_sn = s->max_sn = e->sn;
   if (e->sn < s->min_sn)
@@ -293,9 +301,11 @@ int ni_segment_encode(const struct ni_segment *s, struct ni_spill *st, struct ni
 }
 
 static bool is_valid_entry(const struct ni_entry *e, unsigned n_mix) {
-  return e->exec_ns > 0 && e->exec_ns <= NI_MAX_EXEC_NS && e->timing < NI_TIMING_COUNT && e->mix < n_mix &&
-      e->tag <= INT64_MAX &&
-      (e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9));
+  const bool has_valid_time = e->exec_ns > 0 && e->exec_ns <= NI_MAX_EXEC_NS;
+  const bool has_valid_codes = e->timing < NI_TIMING_COUNT && e->mix < n_mix && e->tag <= INT64_MAX;
+  const bool has_valid_busbw =
+      e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9);
+  return has_valid_time && has_valid_codes && has_valid_busbw;
 }
 
 int ni_segment_decode(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w, const uint8_t *mix,
@@ -319,13 +329,15 @@ int ni_segment_decode(struct ni_segment *s, struct ni_spill *st, struct ni_wire 
     e.mix = mix[e.mix];
     error = ni_segment_add(s, st, &e);
   }
-  return error < 0 ? error : r.at != r.end ? -EINVAL : ni_segment_end(s, st);
+  if (error < 0)
+    return error;
+  return r.at == r.end ? ni_segment_end(s, st) : -EINVAL;
 }
 
 static inline bool comes_out_before(const struct ni_waiting *a, const struct ni_waiting *b) {
   return a->e.sn != b->e.sn ? a->e.sn < b->e.sn : a->order < b->order;
 }
-#define before(a, b) comes_out_before(&(a), &(b))
+#define IS_BEFORE(a, b) comes_out_before(&(a), &(b))
 
 int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e) {
   if (r->given == r->s->n)
@@ -333,8 +345,11 @@ int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e) {
   r->given++;
   if (r->s->back == 0)
     return decode_entry(r, e);
-  while (r->read < r->s->n && (r->n_heap == 0 || r->high < r->heap[0].e.sn + r->s->back)) {
+  while (r->read < r->s->n) {
+    const bool may_come_before = r->n_heap == 0 || r->high < r->heap[0].e.sn + r->s->back;
     struct ni_entry x;
+    if (!may_come_before)
+      break;
     int k = decode_entry(r, &x);
     if (k < 0)
       return k;
@@ -343,10 +358,10 @@ int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e) {
     if (!ni_array_room(r->heap, r->n_heap, r->cap_heap))
       return -ENOMEM;
     r->heap[r->n_heap++] = (struct ni_waiting){x, r->read};
-    ni_heap_up(r->heap, r->n_heap - 1, before);
+    ni_heap_up(r->heap, r->n_heap - 1, IS_BEFORE);
   }
   *e = r->heap[0].e;
   r->heap[0] = r->heap[--r->n_heap];
-  ni_heap_down(r->heap, r->n_heap, 0, before);
+  ni_heap_down(r->heap, r->n_heap, 0, IS_BEFORE);
   return 1;
 }

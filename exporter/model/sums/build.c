@@ -20,12 +20,13 @@
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
 
 /* The four of NVIDIA's exporter come first, then by name. */
+enum { FIRST_FUNCS = 4 };
 static int rank_function(const char *func) {
-  static const char *const four[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
-  for (int i = 0; i < 4; i++)
-    if (strcmp(func, four[i]) == 0)
+  static const char *const first[FIRST_FUNCS] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
+  for (int i = 0; i < FIRST_FUNCS; i++)
+    if (strcmp(func, first[i]) == 0)
       return i;
-  return 4;
+  return FIRST_FUNCS;
 }
 
 static int compare_cells(const void *a, const void *b, void *run) {
@@ -76,11 +77,12 @@ static int guess_ranks(struct ni_run *r, bool *stated) {
     stated[i] = r->process[i].rank >= 0;
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     const struct ni_who_member *m = &r->who.member[i];
-    uint32_t p = m->process;
+    const uint32_t p = m->process;
+    /* Several ranks of one communicator: the lowest, whatever the order in which they were met. */
+    const bool is_higher = m->hash > hash[p] || (m->hash == hash[p] && m->rank > r->process[p].rank);
     if (stated[p] || m->rank < 0 || m->n_ranks < size[p])
       continue;
-    /* Several ranks of one communicator: the lowest, whatever the order in which they were met. */
-    if (m->n_ranks == size[p] && (m->hash > hash[p] || (m->hash == hash[p] && m->rank > r->process[p].rank)))
+    if (m->n_ranks == size[p] && is_higher)
       continue;
     size[p] = m->n_ranks;
     hash[p] = m->hash;
@@ -153,24 +155,18 @@ static int compare_by_process(const void *a, const void *b) {
   return NI_BY(x, y, process, comm, rank);
 }
 
-static int count_seats(struct ni_run *r, struct ni_summary *s) {
-  struct member_seat *seat = calloc(r->who.n_members + 1, sizeof *seat);
-  if (!seat)
-    return -ENOMEM;
-  for (uint32_t i = 0; i < r->who.n_members; i++) {
-    const struct ni_who_member *m = &r->who.member[i];
-    seat[i] = (struct member_seat){r->comm_at[m->comm], s->process[r->process_at[m->process]].host,
-                                   r->process_at[m->process], m->rank};
-  }
-  qsort(seat, r->who.n_members, sizeof *seat, compare_by_process);
-  for (uint32_t i = 0, n = 0, from = 0; i < r->who.n_members; i++) {
+/* How many ranks each process is in one communicator, at most, and which. seat: is put in order. */
+static void count_ranks_of_processes(struct ni_summary *s, struct member_seat *seat, uint32_t n_seats) {
+  qsort(seat, n_seats, sizeof *seat, compare_by_process);
+  for (uint32_t i = 0, n = 0, from = 0; i < n_seats; i++) {
     struct ni_process *p = &s->process[seat[i].process];
-    bool same = i > 0 && seat[i].process == seat[i - 1].process && seat[i].comm == seat[i - 1].comm;
-    if (!same) {
+    const bool is_same = i > 0 && seat[i].process == seat[i - 1].process && seat[i].comm == seat[i - 1].comm;
+    if (!is_same) {
       n = 1;
       from = i;
-    } else if (seat[i].rank != seat[i - 1].rank)
+    } else if (seat[i].rank != seat[i - 1].rank) {
       n++;
+    }
     if (n <= p->ranks)
       continue;
     p->ranks = n;
@@ -179,27 +175,47 @@ static int count_seats(struct ni_run *r, struct ni_summary *s) {
     if (n > 1)
       p->gpu = -1;
   }
-  qsort(seat, r->who.n_members, sizeof *seat, compare_by_rank);
-  for (uint32_t i = 0; i < r->who.n_members; i++)
+}
+
+/* Ranks and hosts of each communicator. seat: is put in order. */
+static void count_ranks_of_comms(struct ni_summary *s, struct member_seat *seat, uint32_t n_seats) {
+  qsort(seat, n_seats, sizeof *seat, compare_by_rank);
+  for (uint32_t i = 0; i < n_seats; i++)
     if (i == 0 || compare_by_rank(&seat[i - 1], &seat[i]) != 0)
       s->comm[seat[i].comm].ranks_seen++;
-  qsort(seat, r->who.n_members, sizeof *seat, compare_by_host);
-  for (uint32_t i = 0; i < r->who.n_members; i++) {
+  qsort(seat, n_seats, sizeof *seat, compare_by_host);
+  for (uint32_t i = 0; i < n_seats; i++) {
     struct ni_comm_row *c = &s->comm[seat[i].comm];
     if (i == 0 || compare_by_host(&seat[i - 1], &seat[i]) != 0)
       c->one_host = c->hosts_seen++ == 0 ? (int32_t)seat[i].host : -1;
   }
+}
+
+static uint32_t count_missing_hosts(const struct ni_comm_row *c) {
+  const bool has_missing = c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen;
+  const uint32_t hosts = has_missing ? (uint32_t)c->nnodes - c->hosts_seen : 0;
+  /* with all ranks there, hosts have one name: containers, or several nodes to NCCL on one machine */
+  if (c->n_ranks <= 0)
+    return hosts;
+  const uint32_t ranks = c->ranks_seen < (uint32_t)c->n_ranks ? (uint32_t)c->n_ranks - c->ranks_seen : 0;
+  return hosts < ranks ? hosts : ranks;
+}
+
+static int count_seats(struct ni_run *r, struct ni_summary *s) {
+  const uint32_t n_seats = r->who.n_members;
+  struct member_seat *seat = calloc(n_seats + 1, sizeof *seat);
+  if (!seat)
+    return -ENOMEM;
+  for (uint32_t i = 0; i < n_seats; i++) {
+    const struct ni_who_member *m = &r->who.member[i];
+    seat[i] = (struct member_seat){r->comm_at[m->comm], s->process[r->process_at[m->process]].host,
+                                   r->process_at[m->process], m->rank};
+  }
+  count_ranks_of_processes(s, seat, n_seats);
+  count_ranks_of_comms(s, seat, n_seats);
   free(seat);
   for (size_t i = 0; i < s->n_comms; i++) {
-    const struct ni_comm_row *c = &s->comm[i];
-    uint32_t hosts =
-        c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen ? (uint32_t)c->nnodes - c->hosts_seen : 0;
-    /* with all ranks there, hosts have one name: containers, or several nodes to NCCL on one machine */
-    if (c->n_ranks > 0) {
-      uint32_t ranks = c->ranks_seen < (uint32_t)c->n_ranks ? (uint32_t)c->n_ranks - c->ranks_seen : 0;
-      if (hosts > ranks)
-        hosts = ranks;
-    }
+    const uint32_t hosts = count_missing_hosts(&s->comm[i]);
     if (hosts > s->input.missing_hosts)
       s->input.missing_hosts = hosts;
   }
@@ -242,7 +258,8 @@ static int build_cells(struct ni_run *r, struct ni_summary *s) {
   for (uint32_t i = 0; i < r->n_cells; i++) {
     const struct ni_sum_cell *c = &r->cell[order[i]];
     const char *func = ni_name_text(&r->names, c->func);
-    if (c->records == 0 || (r->opt.compat && (c->kind != NI_KIND_COLL || rank_function(func) == 4)))
+    const bool is_of_nvidia = c->kind == NI_KIND_COLL && rank_function(func) < FIRST_FUNCS;
+    if (c->records == 0 || (r->opt.compat && !is_of_nvidia))
       continue;
     order[kept++] = order[i];
     struct ni_cell *x = &s->cell[s->n_cells++];
@@ -280,12 +297,10 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   }
   if (s->job.jobs < 2)
     return 0;
-  for (uint32_t i = 0; i < s->job.jobs && i < SHOWN; i++)
-    ni_put(&w, "%s%s",
-           i == 0                     ? ""
-               : i + 1 == s->job.jobs ? " and "
-                                      : ", ",
-           ni_safe_text(id[i], text, sizeof text));
+  for (uint32_t i = 0; i < s->job.jobs && i < SHOWN; i++) {
+    const char *before = i + 1 == s->job.jobs ? " and " : ", ";
+    ni_put(&w, "%s%s", i == 0 ? "" : before, ni_safe_text(id[i], text, sizeof text));
+  }
   if (s->job.jobs > SHOWN)
     ni_put(&w, ", ...");
   int e = ni_name(&r->names, NULL, ids, &code);
@@ -306,7 +321,9 @@ static const char *name_producers(const struct ni_run *r) {
   for (int i = 0; i < NI_IMPORTS; i++)
     if (r->tally.versions & 1u << (NI_VERSIONS_IMPORTED + i))
       return ours ? some[i] : all[i];
-  return ours ? "nccl-inspector" : r->tally.records ? "NVIDIA" : "";
+  if (ours)
+    return "nccl-inspector";
+  return r->tally.records ? "NVIDIA" : "";
 }
 
 /* "v4.0, v4.3" */
@@ -330,7 +347,8 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
     const char *id = p->job ? ni_name_text(&r->names, p->job) : NULL,
                *exe = p->exe ? ni_name_text(&r->names, p->exe) : NULL;
     if (exe || id) { /* it has a line of its own: logs of several jobs have no id that is all theirs */
-      alike = alike && (!told || (id && job ? strcmp(id, job) == 0 : id == job));
+      const bool is_same = id && job ? strcmp(id, job) == 0 : id == job;
+      alike = alike && (!told || is_same);
       told = true;
       job = id;
     }
@@ -486,11 +504,12 @@ static void compare_with_best(struct ni_summary *s, size_t from, size_t to, size
 /* Durations say clearly what own time does not: where ranks call at a pace that something else sets, all but
  * the late one are idle before they call. */
 static bool is_one_waited_for(const struct ni_summary *s) {
+  const double run_us = (double)(s->last_us - s->first_us);
   for (size_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
-    if (p->compared >= NI_FIND_COMPARED_MIN &&
-        (double)p->late >= NI_FIND_WAITED_SHARE * (double)p->compared &&
-        p->late_ns / 1e3 >= NI_FIND_WAITED_OF_RUN * (double)(s->last_us - s->first_us))
+    const bool is_often_late = (double)p->late >= NI_FIND_WAITED_SHARE * (double)p->compared;
+    const bool costs_much = p->late_ns / 1e3 >= NI_FIND_WAITED_OF_RUN * run_us;
+    if (p->compared >= NI_FIND_COMPARED_MIN && is_often_late && costs_much)
       return true;
   }
   return false;
@@ -502,6 +521,10 @@ static double sum_counted_us(const struct ni_group *g) {
   return us > 0 ? us : 0;
 }
 
+static bool is_same_function(const struct ni_group *a, const struct ni_group *b) {
+  return a->type == b->type && a->kind == b->kind && strcmp(a->func, b->func) == 0;
+}
+
 int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   double all = 0;
   size_t slice = 0;
@@ -509,9 +532,7 @@ int ni_build_end(struct ni_run *r, struct ni_summary *s) {
     all += sum_counted_us(&s->group[i]);
   for (size_t from = 0, to; from < s->n_groups; from = to) {
     const struct ni_group *f = &s->group[from];
-    for (to = from; to < s->n_groups && s->group[to].type == f->type && s->group[to].kind == f->kind &&
-         strcmp(s->group[to].func, f->func) == 0;
-         to++) {
+    for (to = from; to < s->n_groups && is_same_function(&s->group[to], f); to++) {
       struct ni_group *g = &s->group[to];
       g->time_share = all > 0 ? sum_counted_us(g) / all : 0;
     }

@@ -189,6 +189,9 @@ static bool is_worse(const struct ni_outlier *a, const struct ni_outlier *b) {
   return a->rank < b->rank;
 }
 
+/* For a heap with the least loss first. */
+#define IS_LESS(a, b) is_worse(&(b), &(a))
+
 void ni_keep_worst(struct ni_outlier *list, uint32_t *n, const struct ni_outlier *o) {
   if (*n == NI_SUM_OUTLIERS && !is_worse(o, &list[*n - 1]))
     return;
@@ -199,13 +202,12 @@ void ni_keep_worst(struct ni_outlier *list, uint32_t *n, const struct ni_outlier
 }
 
 void ni_sums_keep_late(struct ni_sums *t, const struct ni_outlier *o) {
-#define LESS(a, b) is_worse(&(b), &(a))
   if (t->n_late < NI_SUM_LATE) {
     t->late[t->n_late++] = *o;
-    ni_heap_up(t->late, t->n_late - 1, LESS);
+    ni_heap_up(t->late, t->n_late - 1, IS_LESS);
   } else if (is_worse(o, &t->late[0])) {
     t->late[0] = *o;
-    ni_heap_down(t->late, t->n_late, 0, LESS);
+    ni_heap_down(t->late, t->n_late, 0, IS_LESS);
   }
 }
 
@@ -231,11 +233,18 @@ static uint64_t double_peers_median(const uint64_t *order, uint32_t n, uint64_t 
   return a + b;
 }
 
+/* Longer says no more than that, so that the sums of squares hold. */
+#define LONGEST_US 100000
+static int64_t clamp_us(int64_t us) {
+  if (us > LONGEST_US)
+    return LONGEST_US;
+  return us < -LONGEST_US ? -LONGEST_US : us;
+}
+
 /*
  * Who came last, by what each kernel waited for its peers on its own clock: clocks of hosts have no part in
- * it. Longer than LONGEST_US says no more than that, so that the sums of squares hold.
+ * it.
  */
-#define LONGEST_US 100000
 static int compare_waits(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op) {
   if (2 * (size_t)op->n > c->cap_order &&
       !ni_array_more(&c->order, &c->cap_order, 2 * (size_t)op->n, sizeof *c->order))
@@ -250,7 +259,7 @@ static int compare_waits(struct ni_cell_sums *c, struct ni_sums *t, const struct
     struct ni_process_sums *ps = &t->process[op->part[i].process];
     const uint64_t own = (uint64_t)op->part[i].e.peer_or_wait - 1;
     int64_t us = ((int64_t)(double_peers_median(c->order, op->n, own) / 2) - (int64_t)own) / 1000;
-    us = us > LONGEST_US ? LONGEST_US : us < -LONGEST_US ? -LONGEST_US : us;
+    us = clamp_us(us);
     ps->timed_waits++;
     ps->behind_ns += (uint64_t)(us * 1000);
     ps->behind_us2 += (uint64_t)(us * us);
@@ -266,11 +275,11 @@ static bool has_root(const char *func) {
 
 /*
  * All ranks of a collective end it together, so who began it so much later has so much shorter a duration: no
- * clock of another host is asked. Longer than LONGEST_US says no more than that.
+ * clock of another host is asked.
  */
 static void add_behind(struct ni_seat_sums *seat, uint64_t peers_twice_ns, uint64_t exec_ns) {
   int64_t us = (int64_t)(peers_twice_ns / 2 - exec_ns) / 1000;
-  us = us > LONGEST_US ? LONGEST_US : us < -LONGEST_US ? -LONGEST_US : us;
+  us = clamp_us(us);
   seat->met++;
   seat->behind_us += (uint64_t)us;
   seat->behind_us2 += (uint64_t)(us * us);
@@ -297,9 +306,9 @@ static void add_alone(const struct ni_cell_sums *c, struct ni_sums *t, const str
  */
 static int add_crossing(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
                         uint32_t comm, uint32_t first) {
-  const bool wanted = c->s->one_in > 1 && !c->r->team && c->s->comm[comm].one_host < 0;
+  const bool is_wanted = c->s->one_in > 1 && !c->r->team && c->s->comm[comm].one_host < 0;
   const struct ni_entry *e = &op->part[first].e;
-  if (!wanted || op->n < (uint32_t)c->r->who.comm[op->comm].n_ranks)
+  if (!is_wanted || op->n < (uint32_t)c->r->who.comm[op->comm].n_ranks)
     return 0;
   return ni_crossings_add(&t->crossings,
                           &(struct ni_crossing){.at_us = time_of_entry(e),
@@ -309,62 +318,51 @@ static int add_crossing(const struct ni_cell_sums *c, struct ni_sums *t, const s
                                                 .us = (float)e->exec_ns / 1e3f});
 }
 
-static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
-                         uint32_t comm, struct ni_group_sums *g, struct ni_heat *heat, int64_t *heat_ppm) {
-  int e = sort_durations(c, op);
-  if (e < 0)
-    return e;
-  uint64_t sum = 0, least = c->order[0];
-  uint32_t first = 0;
-  const bool alike = !has_root(c->s->cell[c->cell].func);
-  while (op->part[first].e.exec_ns != least)
-    first++;
-  if (alike)
-    add_alone(c, t, op, first);
-  for (uint32_t i = 0; i < op->n; i++) {
-    const struct ni_op_part *p = &op->part[i];
-    struct ni_process_sums *ps = &t->process[p->process];
-    uint64_t twice = double_peers_median(c->order, op->n, p->e.exec_ns);
-    uint64_t ppm = (uint64_t)((unsigned __int128)p->e.exec_ns * 2000000 / twice);
-    if (alike)
-      add_behind(&t->seat[p->seat], twice, p->e.exec_ns);
-    sum += p->e.exec_ns;
-    ps->compared++;
-    ps->relative_ppm += ppm;
-    if (i == first)
-      ps->shortest++;
-    if (p->e.exec_ns * 200 < twice * LATE_PERCENT) {
-      uint64_t lost = twice / 2 - p->e.exec_ns;
-      ps->late++;
-      ps->late_ns += lost;
-      struct ni_bucket_row *row;
-      if (c->r->opt.bucket_ns && (e = find_bucket(c, t, p, comm, &row)) == 0) {
-        row->late++;
-        row->late_ns += lost;
-      }
-      if (e < 0)
-        return e;
-      struct ni_outlier o = {.kind = NI_OUTLIER_LATE,
-                             .group = c->cell * NI_TIMING_COUNT + p->e.timing,
-                             .comm = comm,
-                             .process = p->process,
-                             .rank = p->rank,
-                             .sn = op->sn,
-                             .us = (double)p->e.exec_ns / 1000,
-                             .peers_us = (double)twice / 2000,
-                             .lost_us = (double)(twice - 2 * p->e.exec_ns) / 2000,
-                             .time_us = time_of_entry(&p->e),
-                             .start_ns = p->e.start_ns};
-      /* with incidents: the last one, all waited for it */
-      if (i == first || !c->s->by_own_time)
-        ni_sums_keep_late(t, &o);
-    }
-    if (heat->rows) {
-      size_t at = (size_t)p->process * heat->bins + find_time_bin(c->s, time_of_entry(&p->e), heat->bins);
-      __atomic_fetch_add(&heat_ppm[at], (int64_t)ppm, __ATOMIC_RELAXED);
-      __atomic_fetch_add(&heat->count[at], 1, __ATOMIC_RELAXED);
-    }
+/* A rank that came clearly later than its peers: twice: theirs, doubled; keep: it may be an outlier. */
+static int add_late(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
+                    uint32_t comm, const struct ni_op_part *p, uint64_t twice, bool keep) {
+  struct ni_process_sums *ps = &t->process[p->process];
+  const uint64_t lost = twice / 2 - p->e.exec_ns;
+  ps->late++;
+  ps->late_ns += lost;
+  if (c->r->opt.bucket_ns) {
+    struct ni_bucket_row *row;
+    const int e = find_bucket(c, t, p, comm, &row);
+    if (e < 0)
+      return e;
+    row->late++;
+    row->late_ns += lost;
   }
+  const struct ni_outlier o = {.kind = NI_OUTLIER_LATE,
+                               .group = c->cell * NI_TIMING_COUNT + p->e.timing,
+                               .comm = comm,
+                               .process = p->process,
+                               .rank = p->rank,
+                               .sn = op->sn,
+                               .us = (double)p->e.exec_ns / 1000,
+                               .peers_us = (double)twice / 2000,
+                               .lost_us = (double)(twice - 2 * p->e.exec_ns) / 2000,
+                               .time_us = time_of_entry(&p->e),
+                               .start_ns = p->e.start_ns};
+  if (keep)
+    ni_sums_keep_late(t, &o);
+  return 0;
+}
+
+static void add_heat(const struct ni_cell_sums *c, const struct ni_op_part *p, uint64_t ppm,
+                     struct ni_heat *heat, int64_t *heat_ppm) {
+  if (!heat->rows)
+    return;
+  const size_t at = (size_t)p->process * heat->bins + find_time_bin(c->s, time_of_entry(&p->e), heat->bins);
+  __atomic_fetch_add(&heat_ppm[at], (int64_t)ppm, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&heat->count[at], 1, __ATOMIC_RELAXED);
+}
+
+/* The operation's transfer is its least duration; first: who has it. */
+static int add_transfer(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
+                        uint32_t comm, struct ni_group_sums *g, uint32_t first) {
+  const struct ni_op_part *shortest = &op->part[first];
+  const uint64_t least = shortest->e.exec_ns;
   if (g->comm) {
     struct ni_value_sums *of_comm = ni_slice_of(&g->comm[comm]);
     if (!of_comm)
@@ -373,21 +371,56 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
     of_comm->transfer_ns += least;
   }
   t->comm[comm].transfer_ns += least;
-  t->comm[comm].kernel_ns += sum;
-  if ((e = add_crossing(c, t, op, comm, first)) < 0)
+  const int e = add_crossing(c, t, op, comm, first);
+  if (e < 0)
     return e;
-  struct ni_outlier slow = {.kind = NI_OUTLIER_SLOW,
-                            .group = op->part[first].e.timing,
-                            .comm = comm,
-                            .process = op->part[first].process,
-                            .rank = op->part[first].rank,
-                            .sn = op->sn,
-                            .us = (double)least / 1000,
-                            .lost_us = (double)least / 1000,
-                            .time_us = time_of_entry(&op->part[first].e),
-                            .start_ns = op->part[first].e.start_ns};
+  const struct ni_outlier slow = {.kind = NI_OUTLIER_SLOW,
+                                  .group = shortest->e.timing,
+                                  .comm = comm,
+                                  .process = shortest->process,
+                                  .rank = shortest->rank,
+                                  .sn = op->sn,
+                                  .us = (double)least / 1000,
+                                  .lost_us = (double)least / 1000,
+                                  .time_us = time_of_entry(&shortest->e),
+                                  .start_ns = shortest->e.start_ns};
   ni_keep_worst(g->slow, &g->n_slow, &slow);
   return ni_dist_add(&g->transfer, least);
+}
+
+static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
+                         uint32_t comm, struct ni_group_sums *g, struct ni_heat *heat, int64_t *heat_ppm) {
+  int e = sort_durations(c, op);
+  if (e < 0)
+    return e;
+  uint64_t sum = 0;
+  uint32_t first = 0;
+  const bool alike = !has_root(c->s->cell[c->cell].func);
+  while (op->part[first].e.exec_ns != c->order[0])
+    first++;
+  if (alike)
+    add_alone(c, t, op, first);
+  for (uint32_t i = 0; i < op->n; i++) {
+    const struct ni_op_part *p = &op->part[i];
+    struct ni_process_sums *ps = &t->process[p->process];
+    const uint64_t twice = double_peers_median(c->order, op->n, p->e.exec_ns);
+    const uint64_t ppm = (uint64_t)((unsigned __int128)p->e.exec_ns * 2000000 / twice);
+    const bool is_first = i == first;
+    if (alike)
+      add_behind(&t->seat[p->seat], twice, p->e.exec_ns);
+    sum += p->e.exec_ns;
+    ps->compared++;
+    ps->relative_ppm += ppm;
+    ps->shortest += is_first;
+    /* with incidents: the last one, all waited for it */
+    if (p->e.exec_ns * 200 < twice * LATE_PERCENT)
+      e = add_late(c, t, op, comm, p, twice, is_first || !c->s->by_own_time);
+    if (e < 0)
+      return e;
+    add_heat(c, p, ppm, heat, heat_ppm);
+  }
+  t->comm[comm].kernel_ns += sum;
+  return add_transfer(c, t, op, comm, g, first);
 }
 
 /* Last stop - first start. The ranks of a collective overlap; where they do not, their clocks disagree. */

@@ -84,9 +84,15 @@ static int open_next_piece(struct ni_join *j, struct rank_stream *s) {
   return 1;
 }
 
-static void take_head(struct rank_stream *s, const struct ni_entry *head) {
+static void set_head(struct rank_stream *s, const struct ni_entry *head) {
   s->head = *head;
   ni_correct_entry(&s->clock, &s->head);
+}
+
+static bool is_head_before(const struct open_piece *a, const struct open_piece *b) {
+  if (a->head.sn != b->head.sn)
+    return a->head.sn < b->head.sn;
+  return is_piece_before(a->piece, b->piece);
 }
 
 /* Takes the smallest of the open heads; opens a piece once its numbers may come. */
@@ -94,15 +100,15 @@ static int choose_head(struct ni_join *j, struct rank_stream *s) {
   for (;;) {
     size_t best = 0;
     for (size_t i = 1; i < s->n_open; i++)
-      if (s->open[i].head.sn < s->open[best].head.sn ||
-          (s->open[i].head.sn == s->open[best].head.sn &&
-           is_piece_before(s->open[i].piece, s->open[best].piece)))
+      if (is_head_before(&s->open[i], &s->open[best]))
         best = i;
-    if (s->next == s->n || (s->n_open && s->piece[s->next]->s.min_sn > s->open[best].head.sn)) {
+    const bool is_due =
+        s->next < s->n && (!s->n_open || s->piece[s->next]->s.min_sn <= s->open[best].head.sn);
+    if (!is_due) {
       s->has = s->n_open > 0;
       s->at = best;
       if (s->has)
-        take_head(s, &s->open[best].head);
+        set_head(s, &s->open[best].head);
       return 0;
     }
     int e = open_next_piece(j, s);
@@ -116,8 +122,9 @@ static int advance_stream(struct ni_join *j, struct rank_stream *s) {
   int e = ni_segment_next(&o->reader, &o->head);
   if (e < 0)
     return e;
-  if (e > 0 && s->n_open == 1 && (s->next == s->n || s->piece[s->next]->s.min_sn > o->head.sn)) {
-    take_head(s, &o->head);
+  const bool is_next_later = s->next == s->n || s->piece[s->next]->s.min_sn > o->head.sn;
+  if (e > 0 && s->n_open == 1 && is_next_later) {
+    set_head(s, &o->head);
     return 0;
   }
   if (e == 0) {

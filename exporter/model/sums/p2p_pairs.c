@@ -31,25 +31,25 @@ struct waiting {
   uint8_t timing;
 };
 
-struct queue {
+struct waiting_queue {
   struct waiting *item;
   uint32_t first, n, cap;
 };
 
-struct pair {
+struct open_pair {
   uint32_t comm; /* in the result */
   int32_t from, to;
   uint32_t from_process, to_process;
   uint64_t count[2], matched, exec_ns, waited_ns[2]; /* [0] Send, [1] Recv */
   struct ni_dist us[2], transfer;
-  struct queue queue[2];
+  struct waiting_queue queue[2];
   bool unmatchable; /* its queue did not fit, or its records were sampled: its order is lost */
 };
 
 struct matching {
   struct ni_run *r;
   struct ni_summary *s;
-  struct pair *pair;
+  struct open_pair *pair;
   uint32_t n;
   struct ni_index at_hash;
   uint64_t waiting;
@@ -58,11 +58,12 @@ struct matching {
 };
 
 /* *out NULL: there are too many. */
-static int find_or_add_pair(struct matching *m, uint32_t comm, int32_t from, int32_t to, struct pair **out) {
+static int find_or_add_pair(struct matching *m, uint32_t comm, int32_t from, int32_t to,
+                            struct open_pair **out) {
   const uint64_t hash = ni_hash(ni_hash(comm, (uint32_t)from), (uint32_t)to);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&m->at_hash, hash, &at)) != NI_INDEX_NONE;) {
-    struct pair *p = *out = &m->pair[k];
+    struct open_pair *p = *out = &m->pair[k];
     if (p->comm == comm && p->from == from && p->to == to)
       return 0;
   }
@@ -71,19 +72,19 @@ static int find_or_add_pair(struct matching *m, uint32_t comm, int32_t from, int
     return 0;
   if (ni_index_add(&m->at_hash, hash, m->n) < 0)
     return -ENOMEM;
-  struct pair *p = *out = &m->pair[m->n++];
-  *p = (struct pair){.comm = comm,
-                     .from = from,
-                     .to = to,
-                     .from_process = UINT32_MAX,
-                     .to_process = UINT32_MAX,
-                     .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}},
-                     .transfer = {.limit = DIST_LIMIT},
-                     .unmatchable = m->sampled[comm]};
+  struct open_pair *p = *out = &m->pair[m->n++];
+  *p = (struct open_pair){.comm = comm,
+                          .from = from,
+                          .to = to,
+                          .from_process = UINT32_MAX,
+                          .to_process = UINT32_MAX,
+                          .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}},
+                          .transfer = {.limit = DIST_LIMIT},
+                          .unmatchable = m->sampled[comm]};
   return 0;
 }
 
-static int push_waiting(struct queue *q, const struct waiting *w) {
+static int push_waiting(struct waiting_queue *q, const struct waiting *w) {
   if (q->n == q->cap) {
     uint32_t cap = q->cap ? 2 * q->cap : 8;
     struct waiting *p = malloc(cap * sizeof *p);
@@ -92,7 +93,7 @@ static int push_waiting(struct queue *q, const struct waiting *w) {
     for (uint32_t i = 0; i < q->n; i++)
       p[i] = q->item[(q->first + i) % q->cap];
     free(q->item);
-    *q = (struct queue){p, 0, q->n, cap};
+    *q = (struct waiting_queue){p, 0, q->n, cap};
   }
   q->item[(q->first + q->n++) % q->cap] = *w;
   return 0;
@@ -103,7 +104,7 @@ static bool is_number_before(const struct waiting *x, const struct waiting *y) {
   return x->pair_sn != NI_NO_SN && y->pair_sn != NI_NO_SN && x->pair_sn < y->pair_sn;
 }
 
-static struct waiting pop_waiting(struct matching *m, struct queue *q) {
+static struct waiting pop_waiting(struct matching *m, struct waiting_queue *q) {
   const struct waiting first = q->item[q->first];
   q->first = (q->first + 1) % q->cap;
   q->n--;
@@ -115,7 +116,7 @@ static struct waiting pop_waiting(struct matching *m, struct queue *q) {
 static int match_record(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
   const int32_t peer = ni_entry_peer(&part->e), from = side ? peer : part->rank,
                 to = side ? part->rank : peer;
-  struct pair *p;
+  struct open_pair *p;
   int e = find_or_add_pair(m, comm, from, to, &p);
   if (!p) {
     m->s->pair_records_left_out += e == 0;
@@ -128,7 +129,7 @@ static int match_record(struct matching *m, const struct ni_op_part *part, uint3
   if (e < 0 || p->unmatchable)
     return e;
   const struct waiting w = {part->e.exec_ns, ni_entry_pair_sn(&part->e), part->e.timing};
-  struct queue *other = &p->queue[!side];
+  struct waiting_queue *other = &p->queue[!side];
   while (other->n && is_number_before(&other->item[other->first], &w))
     pop_waiting(m, other);
   if (other->n && is_number_before(&w, &other->item[other->first]))
@@ -158,14 +159,14 @@ static int match_record(struct matching *m, const struct ni_op_part *part, uint3
 }
 
 /* One side of a size: its join, and the operation that comes next. */
-struct side {
+struct pair_side {
   struct ni_join *join;
   struct ni_operation op;
   uint64_t *taken; /* --skip-first, by communicator */
   bool has;
 };
 
-static int advance_side(struct matching *m, struct side *x) {
+static int advance_side(struct matching *m, struct pair_side *x) {
   int got = 0;
   while (x->join && (got = ni_join_next(x->join, &x->op)) > 0)
     if (!m->r->opt.skip_first || x->taken[x->op.comm]++ >= m->r->opt.skip_first)
@@ -180,7 +181,7 @@ static int add_pair_rows(struct matching *m, const struct ni_cell *cell) {
       !ni_array_more(&s->pair, &m->cap_pairs, s->n_pairs + m->n, sizeof *s->pair))
     return -ENOMEM;
   for (uint32_t i = 0; i < m->n; i++) {
-    struct pair *p = &m->pair[i];
+    struct open_pair *p = &m->pair[i];
     struct ni_p2p_pair *x = &s->pair[s->n_pairs++];
     *x = (struct ni_p2p_pair){.comm = p->comm,
                               .from = p->from,
@@ -209,7 +210,7 @@ static int add_pair_rows(struct matching *m, const struct ni_cell *cell) {
 
 static void free_open_pairs(struct matching *m) {
   for (uint32_t i = 0; i < m->n; i++) {
-    struct pair *p = &m->pair[i];
+    struct open_pair *p = &m->pair[i];
     for (int k = 0; k < 2; k++) {
       ni_dist_free(&p->us[k]);
       free(p->queue[k].item);
@@ -229,7 +230,7 @@ static bool is_cell_of(const struct ni_cell *c, const char *func) {
 static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_sum_cell *send,
                       struct ni_sum_cell *recv) {
   struct ni_run *r = m->r;
-  struct side side[2] = {0};
+  struct pair_side side[2] = {0};
   struct ni_sum_cell *from[2] = {send, recv};
   int e = 0;
   for (int k = 0; e == 0 && k < 2; k++) {
@@ -271,10 +272,12 @@ static int compare_pairs_by_time(const void *a, const void *b) {
 }
 
 static int compare_with_counterpart(const struct ni_cell *x, const struct ni_cell *c, const char *func) {
-  int k = x->type != c->type   ? (x->type < c->type ? -1 : 1)
-      : x->kind != NI_KIND_P2P ? -1
-                               : strcmp(x->func, func);
-  return k ? k : x->msg_bytes < c->msg_bytes ? -1 : x->msg_bytes > c->msg_bytes;
+  int k = NI_BY(x, c, type);
+  if (k == 0 && x->kind != NI_KIND_P2P)
+    k = -1;
+  if (k == 0)
+    k = strcmp(x->func, func);
+  return k ? k : NI_BY(x, c, msg_bytes);
 }
 
 /*

@@ -34,14 +34,18 @@ struct ni_rollups {
   struct ni_index at_hash;
 };
 
+static bool is_same_rollup(const struct rollup *a, const struct rollup *b) {
+  return a->func == b->func && a->kind == b->kind && a->timing == b->timing && a->msg_bytes == b->msg_bytes &&
+      a->msg_to_bytes == b->msg_to_bytes;
+}
+
 static struct rollup *find_rollup(struct ni_rollups *t, const struct rollup *k, uint64_t *hash) {
   *hash =
       ni_hash(ni_hash(ni_hash(k->msg_bytes, k->msg_to_bytes), k->func), (uint64_t)k->kind << 8 | k->timing);
   uint32_t i;
   for (size_t at = 0; (i = ni_index_next(&t->at_hash, *hash, &at)) != NI_INDEX_NONE;) {
     struct rollup *x = &t->entry[i];
-    if (x->func == k->func && x->kind == k->kind && x->timing == k->timing && x->msg_bytes == k->msg_bytes &&
-        x->msg_to_bytes == k->msg_to_bytes)
+    if (is_same_rollup(x, k))
       return x;
   }
   return NULL;
@@ -108,8 +112,10 @@ static int add_rollup_to_bucket(struct ni_run *r, const struct rollup *k, const 
 }
 
 bool ni_rollups_wanted(const struct ni_run *r) {
-  return !r->opt.compat && !r->opt.approximate && r->since_us == INT64_MIN && r->until_us == INT64_MAX &&
-      !r->opt.filter.sn.n && !r->opt.filter.size.n && !r->opt.filter.tag.n;
+  const struct ni_filters *filter = &r->opt.filter;
+  const bool is_filtered = filter->sn.n || filter->size.n || filter->tag.n;
+  const bool is_part = r->since_us != INT64_MIN || r->until_us != INT64_MAX;
+  return !r->opt.compat && !r->opt.approximate && !is_part && !is_filtered;
 }
 
 int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
@@ -225,6 +231,11 @@ static int compare_rolled(const void *a, const void *b) {
   return k ? k : NI_BY(x, y, msg_bytes, msg_to_bytes, timing);
 }
 
+static bool is_group_of(const struct ni_group *g, const struct ni_rolled *o) {
+  return g->kind == o->kind && g->timing == o->timing && g->msg_bytes == o->msg_bytes &&
+      strcmp(g->func, o->func) == 0;
+}
+
 int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
   struct ni_rollups *t = r->rollups;
   if (!t || !t->n)
@@ -252,8 +263,7 @@ int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
       o->p99_ns = bound_quantile(e, 0.99);
     }
     for (size_t g = 0; !o->msg_to_bytes && g < s->n_groups; g++)
-      if (s->group[g].kind == o->kind && s->group[g].timing == o->timing &&
-          s->group[g].msg_bytes == o->msg_bytes && strcmp(s->group[g].func, o->func) == 0)
+      if (is_group_of(&s->group[g], o))
         o->records += s->group[g].records;
   }
   qsort(s->rolled, s->n_rolled, sizeof *s->rolled, compare_rolled);

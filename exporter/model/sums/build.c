@@ -102,7 +102,8 @@ static int build_processes(struct ni_run *r, struct ni_summary *s) {
   s->process = calloc(n + 1, sizeof *s->process);
   s->host = calloc(n + 1, sizeof *s->host);
   r->process_at = calloc(n + 1, sizeof *r->process_at);
-  if (!stated || !s->process || !s->host || !r->process_at || (e = guess_ranks(r, stated)) < 0)
+  const bool has_room = stated && s->process && s->host && r->process_at;
+  if (!has_room || (e = guess_ranks(r, stated)) < 0)
     goto out;
   e = -ENOMEM;
   if (!(order = ni_order(n, compare_processes, r)))
@@ -272,6 +273,14 @@ static int build_cells(struct ni_run *r, struct ni_summary *s) {
   return 0;
 }
 
+/* Has a run before the i-th one the same job? */
+static bool is_job_before(const struct ni_runs *runs, size_t i) {
+  for (size_t k = 0; k < i; k++)
+    if (runs->run[k].job && strcmp(runs->run[k].job, runs->run[i].job) == 0)
+      return true;
+  return false;
+}
+
 /* Jobs and runs whose logs are read together; the texts of more than three ids end in "...". */
 static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   enum { SHOWN = 3 };
@@ -286,10 +295,7 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   s->job.jobs = 0;
   for (size_t i = 0; i < r->runs.n; i++) {
     const char *job = r->runs.run[i].job;
-    size_t before = 0;
-    while (job && before < i && (!r->runs.run[before].job || strcmp(r->runs.run[before].job, job) != 0))
-      before++;
-    if (!job || before < i)
+    if (!job || is_job_before(&r->runs, i))
       continue;
     if (s->job.jobs < SHOWN)
       id[s->job.jobs] = job;
@@ -436,10 +442,10 @@ static int compare_bandwidths(struct ni_summary *s) {
   int e = sum && n && shared_sum && shared_n && only_host ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_by_process; i++) {
     const struct ni_slice *x = &s->by_process[i];
-    double usual = s->group[x->group].busbw_gbs.p50;
-    if (!(usual > 0) || x->busbw_gbs.n == 0)
+    const double baseline = s->group[x->group].busbw_gbs.p50;
+    if (!(baseline > 0) || x->busbw_gbs.n == 0)
       continue;
-    double weight = (double)x->busbw_gbs.n, mine = x->busbw_gbs.mean / usual * weight;
+    double weight = (double)x->busbw_gbs.n, mine = x->busbw_gbs.mean / baseline * weight;
     sum[x->of] += mine;
     n[x->of] += weight;
     if (only_host[x->group] != HOSTS || s->group[x->group].kind == NI_KIND_P2P)

@@ -277,7 +277,7 @@ static bool has_root(const char *func) {
  * All ranks of a collective end it together, so who began it so much later has so much shorter a duration: no
  * clock of another host is asked.
  */
-static void add_behind(struct ni_seat_sums *seat, uint64_t peers_twice_ns, uint64_t exec_ns) {
+static void add_delay(struct ni_seat_sums *seat, uint64_t peers_twice_ns, uint64_t exec_ns) {
   int64_t us = (int64_t)(peers_twice_ns / 2 - exec_ns) / 1000;
   us = clamp_us(us);
   seat->met++;
@@ -286,8 +286,8 @@ static void add_behind(struct ni_seat_sums *seat, uint64_t peers_twice_ns, uint6
 }
 
 /* Without the last one all would have waited for the next. */
-static void add_alone(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
-                      uint32_t last) {
+static void add_lead_of_last(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
+                             uint32_t last) {
   const struct ni_op_part *l = &op->part[last];
   const uint32_t host = c->s->process[l->process].host;
   uint64_t elsewhere = UINT64_MAX;
@@ -399,7 +399,7 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
   while (op->part[first].e.exec_ns != c->order[0])
     first++;
   if (alike)
-    add_alone(c, t, op, first);
+    add_lead_of_last(c, t, op, first);
   for (uint32_t i = 0; i < op->n; i++) {
     const struct ni_op_part *p = &op->part[i];
     struct ni_process_sums *ps = &t->process[p->process];
@@ -407,7 +407,7 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
     const uint64_t ppm = (uint64_t)((unsigned __int128)p->e.exec_ns * 2000000 / twice);
     const bool is_first = i == first;
     if (alike)
-      add_behind(&t->seat[p->seat], twice, p->e.exec_ns);
+      add_delay(&t->seat[p->seat], twice, p->e.exec_ns);
     sum += p->e.exec_ns;
     ps->compared++;
     ps->relative_ppm += ppm;

@@ -35,7 +35,8 @@ static int init_sums(struct ni_sums *t, const struct ni_summary *s) {
   t->comm = calloc(s->n_comms ? s->n_comms : 1, sizeof *t->comm);
   t->seat = calloc(s->n_seats + 1, sizeof *t->seat);
   t->late = malloc(NI_SUM_LATE * sizeof *t->late);
-  if (!t->process || !t->comm || !t->seat || !t->late)
+  const bool has_room = t->process && t->comm && t->seat && t->late;
+  if (!has_room)
     return -ENOMEM;
   for (size_t i = 0; i < s->n_comms; i++) {
     t->comm[i].first_ns = INT64_MAX;
@@ -94,7 +95,8 @@ static int add_parts(const struct joining *j, struct ni_slices *out, uint32_t gr
     bool any = false;
     /* they stand by host */
     for (i = by_host ? i : 0; i < s->n_processes && (!by_host || s->process[i].host == k); i++) {
-      if (!g->process[i] || e < 0 || (!by_host && s->process[i].log_group != k))
+      const bool is_part = by_host || s->process[i].log_group == k;
+      if (!g->process[i] || e < 0 || !is_part)
         continue;
       any = true;
       e = ni_dist_merge(&sum.us, &g->process[i]->us);
@@ -326,7 +328,7 @@ static int join_cell(const struct joining *j, struct ni_sum_cell *ours, struct n
 }
 
 /* place: among all cells by number of records. */
-static struct ni_cell_sums empty_cell(const struct joining *j, uint32_t at, uint32_t place) {
+static struct ni_cell_sums init_cell_sums(const struct joining *j, uint32_t at, uint32_t place) {
   return (struct ni_cell_sums){.r = j->r,
                                .s = j->s,
                                .cell = at,
@@ -338,7 +340,7 @@ static struct ni_cell_sums empty_cell(const struct joining *j, uint32_t at, uint
 static int sum_cell(const struct joining *j, uint32_t at, uint32_t place, struct ni_sums *t) {
   struct ni_run *r = j->r;
   struct ni_sum_cell *ours = &r->cell[r->cell_order[at]];
-  struct ni_cell_sums c = empty_cell(j, at, place);
+  struct ni_cell_sums c = init_cell_sums(j, at, place);
   int e = r->opt.approximate ? ni_log_sums_cell(&c, t, ours) : join_cell(j, ours, &c, t);
   if (e == 0 && j->ours) {
     j->ours[at] = c;
@@ -382,7 +384,9 @@ static int compare_cells_by_records(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   uint64_t p = r->cell[r->cell_order[x]].records, q = r->cell[r->cell_order[y]].records;
-  return p != q ? (p > q ? -1 : 1) : x < y ? -1 : 1;
+  if (p != q)
+    return p > q ? -1 : 1;
+  return x < y ? -1 : 1;
 }
 
 /* Cell after cell, so that rank 0 has one at a time. */
@@ -392,7 +396,7 @@ static int sum_team_cells(struct joining *j) {
     const uint32_t at = j->by_size[i];
     struct ni_cell_sums *c = &j->ours[at];
     if (!c->r)
-      *c = empty_cell(j, at, i);
+      *c = init_cell_sums(j, at, i);
     e = ni_team_cell(c);
     if (e == 0 && j->r->team->rank == 0)
       e = fill_cell(j, c, &j->result[at]);
@@ -423,7 +427,8 @@ int ni_figures_sum(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   j.result = calloc(s->n_cells + 1, sizeof *j.result);
   if (r->team)
     j.ours = calloc(s->n_cells + 1, sizeof *j.ours);
-  if (!j.by_size || !j.result || (r->team && !j.ours))
+  const bool has_room = j.by_size && j.result && (!r->team || j.ours);
+  if (!has_room)
     e = -ENOMEM;
   j.slice_cells = NI_SUM_SLICES / (s->n_processes + s->n_comms + s->n_hosts + s->n_log_groups + 1);
   if (j.slice_cells == 0)

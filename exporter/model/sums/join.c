@@ -200,7 +200,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
   return 0;
 }
 
-static int add_part(struct ni_join *j, struct ni_operation *op, const struct rank_stream *s) {
+static int append_part(struct ni_join *j, struct ni_operation *op, const struct rank_stream *s) {
   for (uint32_t i = op->n; i-- > 0 && j->part[i].rank == s->member->rank;)
     if (j->cell->kind != NI_KIND_P2P || ni_entry_peer(&j->part[i].e) == ni_entry_peer(&s->head)) {
       j->duplicates++;
@@ -221,7 +221,7 @@ int ni_join_next(struct ni_join *j, struct ni_operation *op) {
   for (size_t i = 0; i < c->n; i++) {
     struct rank_stream *s = &c->stream[i];
     while (s->has && s->head.sn == c->sn) {
-      int e = add_part(j, op, s);
+      int e = append_part(j, op, s);
       if (e == 0)
         e = advance_stream(j, s);
       if (e < 0)

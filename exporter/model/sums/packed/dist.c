@@ -144,8 +144,8 @@ int ni_dist_add(struct ni_dist *d, uint64_t value) {
  * Sums relative to another value, of those from the first one on. Unsigned: what forged bytes overflow is not
  * undefined.
  */
-static void sums_from(const struct ni_dist *d, uint64_t value, unsigned __int128 *sum,
-                      unsigned __int128 *square) {
+static void rebase_sums(const struct ni_dist *d, uint64_t value, unsigned __int128 *sum,
+                        unsigned __int128 *square) {
   const unsigned __int128 by = (unsigned __int128)d->first - value, old = (unsigned __int128)d->sum;
   *sum = old + by * d->n;
   *square = d->square + 2 * by * old + by * by * d->n;
@@ -171,7 +171,7 @@ int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   if (b->max > a->max)
     a->max = b->max;
   unsigned __int128 sum, square;
-  sums_from(b, a->first, &sum, &square);
+  rebase_sums(b, a->first, &sum, &square);
   a->sum = (__int128)((unsigned __int128)a->sum + sum);
   a->square += square;
   a->n += b->n;
@@ -248,7 +248,7 @@ int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
     return e;
   NI_WIRE(w, &d->min, &d->max);
   if (!w->load)
-    sums_from(d, d->min, &sum, &square);
+    rebase_sums(d, d->min, &sum, &square);
   wire_128(w, &sum);
   wire_128(w, &square);
   d->first = d->min;
@@ -334,7 +334,7 @@ int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
    * adding.
    */
   unsigned __int128 sum, square;
-  sums_from(d, d->min, &sum, &square);
+  rebase_sums(d, d->min, &sum, &square);
   long double n = (long double)d->n, off = (long double)sum / n;
   out->mean = (double)(((long double)d->min + off) / scale);
   if (d->n > 1) {
@@ -385,7 +385,7 @@ double ni_dist_quantile_coarse(const struct ni_dist *d, double q, double scale) 
 }
 
 /* As many bins as show the shape: the rule of Freedman and Diaconis, at least 10 where values differ. */
-static uint32_t bins_for(double lo, double hi, double q1, double q3, uint64_t n) {
+static uint32_t choose_bins(double lo, double hi, double q1, double q3, uint64_t n) {
   double width = 2 * (q3 - q1) / cbrt((double)n),
          want = width > 0 ? ceil((hi - lo) / width) : NI_SUM_HIST_BINS;
   if (want < 10)
@@ -406,7 +406,11 @@ int ni_dist_hist(struct ni_dist *d, double scale, struct ni_hist *out) {
   out->log = d->min > 0 && d->max >= 10 * d->min;
   double lo = out->log ? log(out->lo) : out->lo, hi = out->log ? log(out->hi) : out->hi;
   double q1 = quantile(&s, d->n, 0.25, scale), q3 = quantile(&s, d->n, 0.75, scale);
-  out->n = d->min == d->max ? 1 : bins_for(lo, hi, out->log ? log(q1) : q1, out->log ? log(q3) : q3, d->n);
+  if (out->log) {
+    q1 = log(q1);
+    q3 = log(q3);
+  }
+  out->n = d->min == d->max ? 1 : choose_bins(lo, hi, q1, q3, d->n);
   for (size_t i = 0; i < s.n; i++) {
     double v = (double)s.item[i].value / scale;
     double x = hi > lo ? ((out->log ? log(v) : v) - lo) / (hi - lo) * out->n : 0;

@@ -114,8 +114,14 @@ static uint8_t *encode_entry(uint8_t *at, const struct ni_entry *l, const struct
   if (is_same_mix(e, l)) {
     f |= F_SAME_MIX;
   } else {
-    *p++ = (uint8_t)(e->timing | (e->launched_late ? M_LATE : 0) | (e->tail ? M_TAIL : 0) |
-                     (e->tag ? M_TAG : 0));
+    unsigned mix = e->timing;
+    if (e->launched_late)
+      mix |= M_LATE;
+    if (e->tail)
+      mix |= M_TAIL;
+    if (e->tag)
+      mix |= M_TAG;
+    *p++ = (uint8_t)mix;
     *p++ = e->mix;
     if (e->tag)
       p = ni_put_varint(p, e->tag);
@@ -334,10 +340,10 @@ int ni_segment_decode(struct ni_segment *s, struct ni_spill *st, struct ni_wire 
   return r.at == r.end ? ni_segment_end(s, st) : -EINVAL;
 }
 
-static inline bool comes_out_before(const struct ni_waiting *a, const struct ni_waiting *b) {
+static inline bool is_entry_before(const struct ni_waiting *a, const struct ni_waiting *b) {
   return a->e.sn != b->e.sn ? a->e.sn < b->e.sn : a->order < b->order;
 }
-#define IS_BEFORE(a, b) comes_out_before(&(a), &(b))
+#define IS_BEFORE(a, b) is_entry_before(&(a), &(b))
 
 int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e) {
   if (r->given == r->s->n)

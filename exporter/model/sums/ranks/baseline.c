@@ -17,8 +17,8 @@
 #define SLOPE_ERROR 0.25  /* standard error up to which a slope says something */
 
 /*
- * Samples are in order of time. A rank that becomes slow, or is slow for a while, has two baselines: each of so
- * many blocks has its own.
+ * Samples are in order of time. A rank that becomes slow, or is slow for a while, has two baselines: each of
+ * so many blocks has its own.
  */
 enum { SORTED = 48, SLOPE_SAMPLES = 8, BLOCKS = 6 };
 enum { ADDED_SLOTS = 3 }; /* beside its own, at most */
@@ -99,7 +99,7 @@ static float measure_lateness(const float *gap, uint32_t slots, uint64_t set, ui
   return *y - gap[k];
 }
 
-/* What measure_lateness() says in nearly all samples: three times as far to both sides as the middle 60 % reach. */
+/* What measure_lateness() says in nearly all samples: three times the reach of the middle 60 %, both ways. */
 static void bound_lateness(const float *gap, uint32_t n, uint32_t slots, uint64_t set, uint32_t k, float far,
                            float *from, float *to) {
   const uint32_t step = (n + SORTED - 1) / SORTED;
@@ -131,7 +131,8 @@ static struct slope measure_slope(const float *gap, uint32_t n, uint32_t slots, 
     for (uint32_t i = b * n / BLOCKS; i < (b + 1) * n / BLOCKS; i++) {
       float y;
       const float x = measure_lateness(gap + (size_t)i * slots, slots, set, k, &y);
-      if (!(x > 0 && y < far && x >= from && x <= to))
+      const bool is_usable = x > 0 && y < far && x >= from && x <= to;
+      if (!is_usable)
         continue;
       of.m++;
       of.x += x;
@@ -186,8 +187,9 @@ static struct slope measure_robust_slope(const float *gap, uint32_t n, uint32_t 
 }
 
 /*
- * The slot that is waited for as well, the one that makes the times narrowest; slots: none. t: times since the
- * end of what is known to be waited for. What may be waited for, and nothing tells, becomes the alternative.
+ * The slot that is waited for as well, the one that makes the times narrowest; slots: none. t: times since
+ * the end of what is known to be waited for. What may be waited for, and nothing tells, becomes the
+ * alternative.
  */
 static uint32_t find_next_slot(struct ni_baseline *u, const float *gap, uint32_t n, uint32_t slots,
                                bool first, float off_us, const struct gap_times *t) {

@@ -1,14 +1,16 @@
 /*
- * What an operation in one place of the step waits for, and how long the rank computes there.
+ * What an operation in one place of the step waits for, and how long the rank normally computes before it:
+ * its baseline.
  *
- * The operation begins its own time after the last end of what it waits for: the operation before on its own
- * slot, perhaps a message, perhaps the last gradients. Ends that are not waited for (gradients that run
- * beside) fall anywhere. Whether another slot is waited for is told by how the start moves with its end: one
- * to one where it is (slope 1), not at all where it is not (slope 0), over the samples in which it ended
- * after the slot's own. Where its end moves too little to tell: whether the middle 60 % of the times become
- * clearly narrower; what begins as soon as another slot has ended, as far as stamps can tell, in nearly all
- * samples, waits for it, whatever the line says: where stamps are off by as much as the times vary there is
- * none. And the first operation of a step waits for what ended the one before. Slots are added one at a time.
+ * An operation's own time begins after the last end of what it waits for: the operation before on its own
+ * slot, perhaps a message, perhaps the last gradients. Ends that are not waited for (overlapped gradients)
+ * fall anywhere. How the start moves with the end of another slot tells whether that slot is waited for. It
+ * moves one to one where it is (slope 1), and not at all where it is not (slope 0), over the samples in which
+ * the other slot ended after its own. Where that end moves too little to tell, the middle 60 % of the times
+ * tell: they become clearly narrower. What begins as soon as another slot has ended, as far as stamps can
+ * tell, waits for it if it does so in nearly all samples, whatever the line says: where stamps are off by as
+ * much as the times vary there is no line. The first operation of a step waits for what ended the one before.
+ * Slots are added one at a time.
  *
  * Pure; any thread.
  */

@@ -140,9 +140,9 @@ static int add_incident(struct rank_pass *x, int64_t end_ns, float us, bool is_p
 }
 
 /*
- * The rank began the operation later than usual after those before it had begun, by most of `longer` us.
- * Where it computes beside operations it is idle for longer when they wait for a shorter time, and begins the
- * next one as always: that is no time of its own.
+ * Did the rank begin the operation later than the baseline after the one before had begun, by most of
+ * `longer` us? Where operations overlap with its computing, a rank that waits in them for a shorter time is
+ * idle for longer, and begins the next one as always: that is no time of its own.
  */
 static bool delayed_operations(struct ni_place_key *k, const struct ni_place_gap *g, float longer) {
   if (g->cycle < 0)
@@ -387,7 +387,8 @@ static void count_functions(const struct rank_pass *x, uint32_t slot, struct tal
   t->n = 0;
   for (uint32_t i = 0; i < x->n_functions; i++) {
     const struct ni_blame_function *f = &x->function[i];
-    if (!x->function_ops[i] || f->slot == NI_BLAME_NONE || (slot != NI_BLAME_NONE && f->slot != slot))
+    const bool is_wanted = f->slot != NI_BLAME_NONE && (slot == NI_BLAME_NONE || f->slot == slot);
+    if (!x->function_ops[i] || !is_wanted)
       continue;
     const uint64_t function = hash_function(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
     uint32_t k = 0;

@@ -9,7 +9,7 @@
 
 /* of the own time in places that are alone: then only these are compared */
 #define ALONE_PART 0.4
-#define SAME_LAYER 0.025f /* usual times of places with the same layers differ by no more */
+#define SAME_LAYER 0.025f /* baselines of places with the same layers differ by no more */
 
 static uint32_t find_or_add_key(struct ni_places *x, uint32_t slot) {
   uint32_t position = x->per_step[slot] ? (uint32_t)(x->index[slot] % x->per_step[slot]) : x->position[slot];
@@ -167,8 +167,8 @@ static struct ni_place_end find_end_before(const struct ni_places *x, uint64_t s
 }
 
 /*
- * Something ends when the operation starts: it waited for that, though the stamp of the end lies behind its
- * start by more than stamps usually do. Next to the time in question that is nothing.
+ * Something ends when the operation starts: then the operation waited for that, though the stamp of the end
+ * lies further behind its start than stamps are normally off. It is nothing next to the time in question.
  */
 /* NI_BLAME_BURST_US: what is shorter is no pause in any case */
 #define PAUSE_LEAST_NS INT64_C(3000000)
@@ -240,7 +240,8 @@ struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_b
   x->key_of_group[group] = g.key;
   x->main_of_group[group] = g.main;
   const bool follows = follows_last_record(x, op, g.key);
-  if (!follows || !g.main.ns || with || g.key == NI_BLAME_NONE)
+  const bool has_own_time = follows && g.main.ns && !with && g.key != NI_BLAME_NONE;
+  if (!has_own_time)
     return g;
   const int64_t last = find_end_before(x, x->heads, group, op->start_ns).ns;
   g.own = op->start_ns - g.main.ns;
@@ -290,7 +291,7 @@ static bool overlaps_little(const struct ni_blame_op *earlier, const struct ni_b
 
 /*
  * The same where an operation is shorter than stamps are off, as the norm of the gradients behind their last
- * bucket: by less than half of the earlier one. What is computed beside it begins before its end, too, but
+ * bucket: by less than half of the earlier one. What overlaps with it begins before its end, too, but
  * never a little behind it.
  */
 static bool overlaps_earlier_little(const struct ni_blame_op *earlier, const struct ni_blame_op *op,
@@ -317,7 +318,8 @@ struct overlaps {
   size_t n;
 };
 
-static bool does_follow(const struct ni_blame_rank *o, const struct overlaps *x, uint32_t of, uint32_t slot) {
+static bool follows_slot(const struct ni_blame_rank *o, const struct overlaps *x, uint32_t of,
+                         uint32_t slot) {
   const struct followed *f = &x->pair[of * o->n_slots + slot];
   if (of == slot)
     return o->slot[slot].kind == NI_BLAME_COLL;
@@ -343,7 +345,7 @@ static void count_overlaps(const struct ni_blame_rank *o, struct overlaps *x,
     } else {
       const bool little =
           overlaps_little(earlier, op) || (x->of_earlier && overlaps_earlier_little(earlier, op, f));
-      if (little && does_follow(o, x, k, op->slot))
+      if (little && follows_slot(o, x, k, op->slot))
         x->ns[x->n++] = (float)(earlier->end_ns - op->start_ns);
     }
   }
@@ -357,7 +359,7 @@ static bool prepare_overlap_list(const struct ni_blame_rank *o, struct overlaps 
     for (uint32_t i = 0; i < o->n_slots; i++) {
       const struct followed *f = &x->pair[k * o->n_slots + i];
       most += f->little_of_earlier;
-      by_shorter += does_follow(o, x, k, i) ? f->little : 0;
+      by_shorter += follows_slot(o, x, k, i) ? f->little : 0;
     }
   }
   x->of_earlier = by_shorter < FOLLOWED_MIN;
@@ -366,10 +368,10 @@ static bool prepare_overlap_list(const struct ni_blame_rank *o, struct overlaps 
 }
 
 /*
- * By how much stamps of back-to-back kernels overlap: nineteen in twenty of those that do. Collectives of one
- * communicator follow each other in any case. Of two slots one follows the other where its operations hardly
- * ever begin long before the other's end: what runs beside begins anywhere in it. What overlaps by half of
- * the shorter one and more are calls that NCCL has put into one kernel.
+ * By how much stamps of back-to-back kernels overlap: nineteen in twenty of those that do. Collectives of
+ * one communicator follow each other in any case. Of two slots one follows the other where its operations
+ * hardly ever begin long before the other's end: what it overlaps with begins anywhere in it. What overlaps
+ * by half of the shorter one and more are calls that NCCL has put into one kernel.
  */
 static int measure_stamp_overlap(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
   const uint32_t slots = x->out->n_slots;
@@ -440,6 +442,15 @@ static void settle_alternatives(struct ni_places *x) {
 }
 
 /*
+ * Is the next operation of a place one of its samples? `steady` counts those that are taken; the last chosen
+ * one of a place may be the whole chunk's.
+ */
+static bool is_drawn(struct ni_place_key *key) {
+  return key->steady < NI_BASELINE_SAMPLES &&
+      key->n-- % (1 + key->baseline.samples / NI_BASELINE_SAMPLES) == 0;
+}
+
+/*
  * Goes through the operations; gap NULL: counts them in their places; else the times since the last end on
  * each slot of every so many go there.
  */
@@ -455,10 +466,7 @@ static void sample_gaps(struct ni_places *x, const struct ni_blame_op *op, size_
     struct ni_place_key *key = at == NI_BLAME_NONE ? NULL : &x->key[at];
     if (key && !gap)
       key->n++;
-    /* steady counts those that are taken; the last chosen one of a place may be the whole chunk's. */
-    else if (key && key->steady < NI_BASELINE_SAMPLES &&
-             key->n-- % (1 + key->baseline.samples / NI_BASELINE_SAMPLES) == 0 &&
-             find_end_before(x, UINT64_C(1) << group, group, op->start_ns).ns) {
+    else if (key && is_drawn(key) && find_end_before(x, UINT64_C(1) << group, group, op->start_ns).ns) {
       float *to = gap + ((size_t)of[at] + key->steady++) * slots;
       for (uint32_t k = 0; k < slots; k++) {
         int64_t e = find_end_before(x, UINT64_C(1) << k, group, op->start_ns).ns;
@@ -471,7 +479,7 @@ static void sample_gaps(struct ni_places *x, const struct ni_blame_op *op, size_
   }
 }
 
-/* What is usual in each place, and what it waits for: by samples. */
+/* The baseline of each place, and what it waits for: by samples. */
 static int find_baselines(struct ni_places *x, const struct ni_blame_op *op, size_t n,
                           const struct ni_step_mark *mark) {
   uint32_t slots = x->out->n_slots, of[NI_PLACE_KEYS] = {0}, all = 0;

@@ -57,7 +57,7 @@ static void shift_in_token(uint32_t *last, uint32_t token) {
   last[0] = token;
 }
 
-/* Its number; GRAMS_MAX: there are too many. */
+/* *out: its number; GRAMS_MAX: there are too many. */
 static int find_or_add_gram(struct grams *g, uint64_t hash, uint16_t *out) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&g->at_hash, hash, &at)) != NI_INDEX_NONE;)
@@ -137,7 +137,7 @@ static void sum_distances(struct gram *x, uint32_t i) {
   x->before = i;
 }
 
-/* Clusters begin where the distance is large beside the mean distance that an operation sees. */
+/* Clusters begin where the distance is large, compared with the mean distance that an operation sees. */
 static void count_even_clusters(struct gram *x, uint32_t i) {
   const double size = (double)x->count / x->clusters;
   if (i == x->first || i - x->before >= x->far) {
@@ -159,10 +159,10 @@ static void count_clusters(struct gram *x, uint32_t i) {
   x->before = i;
 }
 
-/* those that end with an operation; GRAMS_MAX: none, and no longer ones */
+/* the grams that end with an operation; GRAMS_MAX: none, and none longer */
 typedef uint16_t operation_grams[NI_STEP_GRAM];
 
-/* They are found and counted. */
+/* Finds and counts what may mark. */
 static int count_grams(const struct ni_blame *b, const struct ni_blame_rank *rank,
                        const struct ni_blame_op *op, size_t n, struct grams *g, operation_grams *at) {
   uint32_t last[NI_BLAME_SLOTS][NI_STEP_GRAM], seen[NI_BLAME_SLOTS] = {0};
@@ -191,7 +191,7 @@ static int count_grams(const struct ni_blame *b, const struct ni_blame_rank *ran
   return 0;
 }
 
-/* Further passes: are they at even distances; how far are they apart; how many clusters; are these even. */
+/* Further passes: are they at even distances; how far are they apart; how many clusters; are these even? */
 static void measure_distances(const struct ni_blame_op *op, size_t n, struct grams *g,
                               const operation_grams *at) {
   for (int pass = 0; pass < 2; pass++)
@@ -294,9 +294,13 @@ static const struct gram *find_single_as_frequent(const struct ni_blame_rank *ra
   const struct gram *best = row;
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
-    const bool as_often = x->count >= row->count && x->count * 2 < row->count * 3;
-    const bool as_spread = is_spread(rank, x) || !is_spread(rank, row);
-    if (x->n == 1 && as_often && as_spread && is_even(rank, x) && (best->n > 1 || x->count < best->count))
+    const bool is_single = x->n == 1 && is_even(rank, x);
+    const bool is_as_often = x->count >= row->count && x->count * 2 < row->count * 3;
+    const bool is_as_spread = is_spread(rank, x) || !is_spread(rank, row);
+    const bool is_better = best->n > 1 || x->count < best->count;
+    if (!is_single || !is_better)
+      continue;
+    if (is_as_often && is_as_spread)
       best = x;
   }
   return best;
@@ -320,7 +324,8 @@ static const struct gram *find_rarest(const struct ni_blame_rank *rank, const st
 static bool has_companion(const struct ni_blame_rank *rank, const struct grams *g, const struct gram *x) {
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *y = &g->item[i];
-    if (y != x && y->n == 1 && is_even(rank, y) && is_as_frequent(y->count, x->count))
+    const bool is_other_single = y != x && y->n == 1 && is_even(rank, y);
+    if (is_other_single && is_as_frequent(y->count, x->count))
       return true;
   }
   return false;
@@ -338,8 +343,10 @@ static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct
     const bool is_single = x->n == 1 && is_even(rank, x);
     const bool is_far_more_often = x->count >= 8 * rarest->count;
     const bool is_rarer = !least || x->count < least;
-    if (is_single && is_far_more_often && is_rarer &&
-        count_ranks(b, rank, x) >= count_ranks(b, rank, rarest) && has_companion(rank, g, x))
+    const bool is_as_large = count_ranks(b, rank, x) >= count_ranks(b, rank, rarest);
+    if (!is_single || !is_far_more_often || !is_rarer)
+      continue;
+    if (is_as_large && has_companion(rank, g, x))
       least = x->count;
   }
   return least;
@@ -466,7 +473,7 @@ static size_t list_gaps(const struct ni_blame_op *op, size_t n, const struct ni_
   return gaps;
 }
 
-/* Long gaps that come as many operations after the one before as is usual, within a tenth. */
+/* Long gaps that come as many operations after the one before as expected, within a tenth. */
 static uint32_t count_even_gaps(const struct ni_blame_op *op, size_t n, const struct ni_step_mark *m,
                                 double expected) {
   int64_t end = 0;
@@ -518,13 +525,13 @@ static float median(float *x, uint32_t n) {
 }
 
 /*
- * How far numbers lie from what is usual for them: x is [row][width], and what is usual for a row is the
- * median over every k-th one of the other half of each block of them. So a fold that chance made explains
- * nothing. Differences beyond `clip` are pauses, and count as that.
+ * How far numbers lie from their baseline: x is [row][width], and the baseline of a row is the median over
+ * every k-th row of the other half of each block of k. So a fold that chance made explains nothing.
+ * Differences beyond `clip` are pauses, and count as that much.
  */
 static float measure_fold_deviation(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k,
                                     float clip) {
-  float usual[FOLD_ROWS];
+  float theirs[FOLD_ROWS];
   double away = 0;
   uint32_t n = 0;
   for (uint32_t phase = 0; phase < k; phase++)
@@ -533,8 +540,8 @@ static float measure_fold_deviation(const float *x, uint32_t from, uint32_t to, 
         uint32_t others = 0;
         for (uint32_t i = from + phase; i < to; i += k)
           if ((i - from) / k % 2 != half && others < FOLD_ROWS)
-            usual[others++] = x[(size_t)i * width + at];
-        float middle = median(usual, others);
+            theirs[others++] = x[(size_t)i * width + at];
+        const float middle = median(theirs, others);
         for (uint32_t i = from + phase; i < to; i += k)
           if ((i - from) / k % 2 == half && others) {
             away += fminf(clip, fabsf(x[(size_t)i * width + at] - middle));
@@ -615,11 +622,11 @@ static uint32_t count_marks_in_step(const struct ni_blame_rank *rank, const stru
   uint32_t rows = measure_mark_distances(x, op, n, far), width, k;
   double off = 0;
   memcpy(all, far, rows * sizeof *far);
-  float usual = median(all, rows);
+  float middle = median(all, rows);
   for (uint32_t i = 0; i < rows; i++)
-    off += fminf(fabsf(far[i] - usual), usual);
-  if (rows && off > FOLD_UNEVEN * usual * rows) {
-    k = find_fold(far, rows, 1, usual, 0.25f, 0);
+    off += fminf(fabsf(far[i] - middle), middle);
+  if (rows && off > FOLD_UNEVEN * middle * rows) {
+    k = find_fold(far, rows, 1, middle, 0.25f, 0);
     if (k > 1)
       return k;
   }
@@ -698,10 +705,10 @@ static void mark_kind(struct ni_step_mark *m, const struct gram *kind, uint32_t 
                              .hash = kind->hash,
                              .n = kind->n,
                              .far = each ? UINT32_MAX : kind->far,
-                             .size = each           ? each
-                                 : kind->is_cluster ? kind->size
-                                                    : 0,
+                             .size = each,
                              .found = true};
+  if (!each && kind->is_cluster)
+    m->size = kind->size;
   m->elsewhere = m->size;
   m->phase = m->size ? m->size - 1 : 0;
 }
@@ -724,7 +731,7 @@ static int step_by_kind(struct search *x, struct ni_step_mark *m) {
 }
 
 /* Where nothing comes as often as is wanted: every so manyth of what comes least often. */
-static int step_by_every_so_manyth(struct search *x, struct ni_step_mark *m) {
+static int step_by_every_nth(struct search *x, struct ni_step_mark *m) {
   uint32_t each = UINT32_MAX;
   if (x->kind || !x->wanted)
     return 0;
@@ -732,7 +739,9 @@ static int step_by_every_so_manyth(struct search *x, struct ni_step_mark *m) {
     const struct gram *y = &x->g->item[i];
     const uint32_t so_many = (y->count + x->wanted / 2) / x->wanted;
     const bool is_single = y->n == 1 && !y->is_cluster && is_even(x->rank, y);
-    if (is_single && so_many > 1 && so_many < each && is_as_frequent(y->count, so_many * x->wanted)) {
+    if (!is_single || so_many < 2 || so_many >= each)
+      continue;
+    if (is_as_frequent(y->count, so_many * x->wanted)) {
       x->kind = y;
       each = so_many;
     }
@@ -777,7 +786,7 @@ static int step_by_named_kind(struct search *x, struct ni_step_mark *m) {
 
 int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
                   size_t n, uint32_t wanted, struct ni_step_mark *m) {
-  static int (*const ways[])(struct search *, struct ni_step_mark *) = {step_by_kind, step_by_every_so_manyth,
+  static int (*const ways[])(struct search *, struct ni_step_mark *) = {step_by_kind, step_by_every_nth,
                                                                         step_by_gaps, step_by_named_kind};
   struct search x = {.b = b, .rank = rank, .op = op, .n = n, .wanted = wanted};
   *m = (struct ni_step_mark){0};
@@ -796,8 +805,9 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
 }
 
 /*
- * Is it the last of its cluster? They are counted on, since delays change the order of what runs beside; anew
- * where clusters end elsewhere again and again. at: so many operations of the rank came before it.
+ * Is it the last of its cluster? Operations are counted on from one cluster to the next, since delays change
+ * the order of what overlaps; anew where clusters end elsewhere again and again. at: so many operations of
+ * the rank came before it.
  */
 static bool ends_cluster(struct ni_step_mark *m, uint64_t at) {
   const bool is_apart = m->in_cluster && at - m->last_op >= m->far;

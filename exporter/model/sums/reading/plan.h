@@ -10,7 +10,8 @@
 int ni_plan_reading(struct ni_run *r);
 /*
  * Sets since_us and until_us; where --since or --until are relative to the records, it reads their times
- * first. With an index (r->atlas, opened before ni_plan_reading()) it is this that plans what is read of each file.
+ * first. With an index (r->atlas, opened before ni_plan_reading()) it is this that plans what is read of
+ * each file.
  */
 int ni_resolve_times(struct ni_run *r);
 

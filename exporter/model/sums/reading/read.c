@@ -236,7 +236,7 @@ static struct ni_entry pack_entry(const struct ni_line *l, int64_t start_ns, uin
   return n;
 }
 
-/* The earliest time of any record, and how many there are. Of granules replay_indexed_lines() has counted them. */
+/* How many records there are, and the earliest. replay_indexed_lines() has counted those of granules. */
 static void count_record(struct ni_sum_range *x, int64_t at_ns) {
   if (x->of_granule)
     x->t.filtered--; /* as one that is left out */
@@ -387,8 +387,8 @@ static int record_fault(void *arg, const struct ni_fault *f) {
 }
 
 /*
- * Of granules the index has told all but their operations and roll-ups (replay_indexed_lines()), and the account has
- * their lines.
+ * Of granules the index has told all but their operations and roll-ups (replay_indexed_lines()), and the
+ * account has their lines.
  */
 static int dispatch_granule_line(void *arg, struct ni_line *l, uint64_t line_no) {
   return l->kind == NI_LINE_OP || l->kind == NI_LINE_ROLLUP ? dispatch_line(arg, l, line_no) : 0;

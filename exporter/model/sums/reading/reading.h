@@ -2,8 +2,8 @@
  * What one thread holds while it reads a range, shared by read.c (lines to operations) and read_streams.c
  * (operations to segments).
  *
- * Threads: a struct ni_sum_range belongs to one. Ownership: pieces are the thread's until ni_range_hand_over().
- * Failure: -ENOMEM, -errno of the temporary file.
+ * Threads: a struct ni_sum_range belongs to one. Ownership: pieces are the thread's until
+ * ni_range_hand_over(). Failure: -ENOMEM, -errno of the temporary file.
  */
 #ifndef NI_SUMMARY_READING_H
 #define NI_SUMMARY_READING_H

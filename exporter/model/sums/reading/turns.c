@@ -55,7 +55,7 @@ static int compare_parts(const void *a, const void *b) {
   return k ? k : NI_BY(x->piece, y->piece, file, range, ordinal);
 }
 
-static bool comes_before(const struct open_part *a, const struct open_part *b) {
+static bool is_part_before(const struct open_part *a, const struct open_part *b) {
   return a->head.sn != b->head.sn ? a->head.sn < b->head.sn : a->order < b->order;
 }
 
@@ -76,7 +76,7 @@ static int open_next_part(struct stream_merge *m) {
     return e;
   }
   m->heap[m->n_heap++] = o;
-  ni_heap_up(m->heap, m->n_heap - 1, comes_before);
+  ni_heap_up(m->heap, m->n_heap - 1, is_part_before);
   return 0;
 }
 
@@ -102,7 +102,7 @@ static int advance_merge(struct stream_merge *m) {
     m->heap[0] = m->heap[--m->n_heap];
     close_part(o);
   }
-  ni_heap_down(m->heap, m->n_heap, 0, comes_before);
+  ni_heap_down(m->heap, m->n_heap, 0, is_part_before);
   return 0;
 }
 
@@ -133,7 +133,7 @@ static int walk_stream(struct stream_merge *m, const struct stream_part *part, s
 
 /* ---- all of them ---- */
 
-static const struct ni_host_clock *clock_with_steps(const struct ni_run *r, uint32_t member) {
+static const struct ni_host_clock *find_stepped_clock(const struct ni_run *r, uint32_t member) {
   const struct ni_host_clock *c = r->process[r->who.member[member].process].clock;
   return c && c->n_steps ? c : NULL;
 }
@@ -145,7 +145,7 @@ static int gather_parts(const struct ni_run *r, struct stream_part **out, size_t
     const struct ni_sum_cell *c = &r->cell[i];
     for (size_t k = 0; k < c->n; k++) {
       const struct ni_piece *p = c->piece[k];
-      if (!clock_with_steps(r, p->member))
+      if (!find_stepped_clock(r, p->member))
         continue;
       if (!ni_array_room(*out, *n, cap))
         return -ENOMEM;
@@ -174,7 +174,7 @@ static int find_local_turns(struct ni_run *r) {
     }
     struct ni_turns_stream *x = &r->turns.item[r->turns.n++];
     *x = (struct ni_turns_stream){.member = part[i].member, .func = part[i].func, .kind = part[i].kind};
-    e = walk_stream(&m, part + i, end - i, clock_with_steps(r, part[i].member), &x->turns);
+    e = walk_stream(&m, part + i, end - i, find_stepped_clock(r, part[i].member), &x->turns);
   }
   free(m.heap);
   free(part);

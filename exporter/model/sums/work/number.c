@@ -112,7 +112,8 @@ static bool is_other_end(const struct ni_blame_slot *s, const struct ni_blame_sl
   const bool got = s->kind == NI_BLAME_RECV && t->kind == NI_BLAME_SEND;
   const bool is_same_way = s->comm == t->comm && s->peer == t->rank && s->rank == t->peer;
   const bool has_messages = s->ops && t->ops;
-  if (!(sent || got) || !is_same_way || !has_messages)
+  const bool can_meet = (sent || got) && is_same_way && has_messages;
+  if (!can_meet)
     return false;
   return s->paired && t->paired ? share_numbers(s, t) : s->ops == t->ops;
 }
@@ -183,7 +184,7 @@ static void widen_bins(struct ni_blame *b) {
       ni_blame_coarsen(&b->rank[i]);
 }
 
-/* From a first rank to all that are joined with it; what nothing joins is put beside the first one by time. */
+/* From a first rank to all that are joined with it; what nothing joins is shifted by its time. */
 static void shift_all(struct ni_blame *b, const struct judged_seat *seat, size_t n_seats, bool *known) {
   const struct ni_blame_rank *first = NULL;
   for (uint32_t i = 0; i < b->n_ranks; i++) {

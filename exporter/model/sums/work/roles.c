@@ -74,7 +74,8 @@ static bool parse_role_name(const char *name, enum ni_role *role) {
 static bool has_stated_role(const struct ni_role_map *m, const struct ni_comm_row *c, enum ni_role *role) {
   for (size_t i = 0; i < m->n; i++) {
     const char *p = m->item[i].pattern;
-    if (fnmatch(p, c->id, 0) && (!c->name || (strcmp(p, c->name) && fnmatch(p, c->name, 0))))
+    const bool is_its_name = c->name && (strcmp(p, c->name) == 0 || fnmatch(p, c->name, 0) == 0);
+    if (fnmatch(p, c->id, 0) != 0 && !is_its_name)
       continue;
     *role = m->item[i].role;
     return true;
@@ -227,7 +228,8 @@ static enum ni_role tell_by_messages(const struct ni_blame *b, const struct shap
     return NI_ROLE_NONE;
   if (is_most(x->to_many, x->senders))
     return x->n >= EXPERT_RANKS_MIN ? NI_ROLE_EP : NI_ROLE_NONE;
-  if (x->to_neighbours < x->senders || !x->up || !x->down || has_collectives)
+  const bool is_line = x->to_neighbours == x->senders && x->up && x->down;
+  if (!is_line || has_collectives)
     return NI_ROLE_NONE;
   return x->n > 2 || !share_communicator(b, x, comm) ? NI_ROLE_PP : NI_ROLE_NONE;
 }
@@ -338,7 +340,7 @@ static int64_t count_world(const struct ni_summary *s) {
   return ranks;
 }
 
-static bool can_be_told(const struct ni_blame *b, uint32_t rank) {
+static bool is_judged_alone(const struct ni_blame *b, uint32_t rank) {
   return b->rank[rank].judged && b->s->process[rank].ranks == 1;
 }
 
@@ -350,10 +352,10 @@ int ni_roles_tell(const struct ni_blame *b) {
     return -ENOMEM;
   count_cell_records(b, shape);
   for (uint32_t rank = 0; rank < n_ranks; rank++)
-    if (can_be_told(b, rank))
+    if (is_judged_alone(b, rank))
       count_slots(b, rank, shape);
   for (uint32_t rank = 0; rank < n_ranks; rank++)
-    if (can_be_told(b, rank))
+    if (is_judged_alone(b, rank))
       check_stride(b, rank, shape);
   const int64_t world = count_world(s);
   for (uint32_t i = 0; i < s->n_comms; i++)

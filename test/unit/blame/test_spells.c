@@ -266,7 +266,7 @@ static void test_joined(void **state) {
 }
 
 /* A gap is longer than usual by what its place rarely waits for: a quarter and 200 us. */
-static void test_room(void **state) {
+static void test_least_own(void **state) {
   (void)state;
   assert_true(isnan(ni_baseline_least_own(1000, 1450)));
   assert_true(fabs(ni_baseline_least_own(1000, 1451) - 700) < 0.5);
@@ -276,7 +276,7 @@ static void test_room(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_period),      cmocka_unit_test(test_bursts),
                                      cmocka_unit_test(test_single_bins), cmocka_unit_test(test_number),
-                                     cmocka_unit_test(test_room),        cmocka_unit_test(test_waits_outside),
+                                     cmocka_unit_test(test_least_own),   cmocka_unit_test(test_waits_outside),
                                      cmocka_unit_test(test_joined)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

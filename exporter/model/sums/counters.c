@@ -13,14 +13,15 @@ struct feed {
 /* What summing by time says, where that was asked for. */
 static int explain_too_many(struct feed *f, int e) {
   if (e == -E2BIG)
-    ni_buckets_too_many(f->r, "series_hosts", "host, device and counter");
+    ni_buckets_fail_too_many(f->r, "series_hosts", "host, device and counter");
   return e;
 }
 
 static int begin_counter_set(void *arg, const char *host, const struct ni_set *x) {
   struct feed *f = arg;
-  int e =
-      f->r->opt.bucket_ns ? explain_too_many(f, ni_host_buckets_set(f->r, &f->s->buckets.hosts, host, x)) : 0;
+  int e = f->r->opt.bucket_ns
+      ? explain_too_many(f, ni_host_buckets_begin_set(f->r, &f->s->buckets.hosts, host, x))
+      : 0;
   return e < 0 ? e : ni_beside_set(&f->s->beside, host, x);
 }
 

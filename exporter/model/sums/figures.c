@@ -373,7 +373,7 @@ static void *sum_cells_of_thread(void *arg) {
     e = merge_sums(&j->sums, &t, j->s);
   pthread_mutex_unlock(&r->lock);
   if (e == -E2BIG)
-    ni_buckets_too_many(r, "series", "part of the logs, communicator, function and timing source");
+    ni_buckets_fail_too_many(r, "series", "part of the logs, communicator, function and timing source");
   else if (e < 0)
     ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
   free_sums(&t);

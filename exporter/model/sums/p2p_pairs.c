@@ -112,6 +112,21 @@ static struct waiting pop_waiting(struct matching *m, struct waiting_queue *q) {
   return first;
 }
 
+/* Who waited in a message, and how long it took: as long as the shorter one of both. */
+static int compare_sides(struct open_pair *p, const struct waiting *send, const struct waiting *recv) {
+  /*
+   * Durations by different clocks are not compared, and the bracket around the enqueue says nothing of the
+   * kernel.
+   */
+  if (send->timing != recv->timing || recv->timing == NI_TIMING_COLLECTIVE_CPU)
+    return 0;
+  if (send->exec_ns > recv->exec_ns)
+    p->waited_ns[0] += send->exec_ns - recv->exec_ns;
+  else
+    p->waited_ns[1] += recv->exec_ns - send->exec_ns;
+  return ni_dist_add(&p->transfer, send->exec_ns < recv->exec_ns ? send->exec_ns : recv->exec_ns);
+}
+
 /* side: 0 Send, 1 Recv. */
 static int match_record(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
   const int32_t peer = ni_entry_peer(&part->e), from = side ? peer : part->rank,
@@ -144,18 +159,7 @@ static int match_record(struct matching *m, const struct ni_op_part *part, uint3
   }
   const struct waiting x = pop_waiting(m, other);
   p->matched++;
-  /*
-   * Durations by different clocks are not compared, and the bracket around the enqueue says nothing of the
-   * kernel.
-   */
-  if (x.timing != w.timing || w.timing == NI_TIMING_COLLECTIVE_CPU)
-    return 0;
-  uint64_t send = side ? x.exec_ns : w.exec_ns, recv = side ? w.exec_ns : x.exec_ns;
-  if (send > recv)
-    p->waited_ns[0] += send - recv;
-  else
-    p->waited_ns[1] += recv - send;
-  return ni_dist_add(&p->transfer, send < recv ? send : recv);
+  return side ? compare_sides(p, &x, &w) : compare_sides(p, &w, &x);
 }
 
 /* One side of a size: its join, and the operation that comes next. */

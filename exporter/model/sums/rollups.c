@@ -100,7 +100,7 @@ static int add_rollup_to_bucket(struct ni_run *r, const struct rollup *k, const 
   struct ni_bucket_row *x;
   int e = l->to_ns > INT64_MAX ? 0 : ni_bucket_find(&r->rolled, &key, &x);
   if (e == -E2BIG)
-    ni_buckets_too_many(r, "series_rollups", "function and timing source");
+    ni_buckets_fail_too_many(r, "series_rollups", "function and timing source");
   if (e < 0 || l->to_ns > INT64_MAX)
     return e;
   ni_add_capped(&x->operations, l->count);
@@ -111,7 +111,7 @@ static int add_rollup_to_bucket(struct ni_run *r, const struct rollup *k, const 
   return 0;
 }
 
-bool ni_rollups_wanted(const struct ni_run *r) {
+bool ni_rollups_are_wanted(const struct ni_run *r) {
   const struct ni_filters *filter = &r->opt.filter;
   const bool is_filtered = filter->sn.n || filter->size.n || filter->tag.n;
   const bool is_part = r->since_us != INT64_MIN || r->until_us != INT64_MAX;
@@ -119,7 +119,7 @@ bool ni_rollups_wanted(const struct ni_run *r) {
 }
 
 int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
-  if (!ni_rollups_wanted(r) || !l->count)
+  if (!ni_rollups_are_wanted(r) || !l->count)
     return 0;
   struct rollup k = {.func = func,
                      .kind = ni_kind_from_name(l->kind),
@@ -173,7 +173,7 @@ static void wire_rollup_buckets(struct ni_wire *w, struct ni_run *r) {
       return;
     int e = ni_bucket_find(&r->rolled, &k, &x);
     if (e == -E2BIG)
-      ni_buckets_too_many(r, "series_rollups", "function and timing source");
+      ni_buckets_fail_too_many(r, "series_rollups", "function and timing source");
     if (e < 0)
       w->bad = true;
     if (w->bad)

@@ -141,8 +141,8 @@ int ni_host_buckets_flush(struct ni_host_buckets *t) {
   return e;
 }
 
-int ni_host_buckets_set(struct ni_run *r, struct ni_host_buckets *t, const char *host,
-                        const struct ni_set *set) {
+int ni_host_buckets_begin_set(struct ni_run *r, struct ni_host_buckets *t, const char *host,
+                              const struct ni_set *set) {
   int e = ni_host_buckets_flush(t);
   if (e < 0)
     return e;
@@ -212,7 +212,7 @@ static int compare_host_buckets(const void *a, const void *b) {
   return k;
 }
 
-void ni_buckets_too_many(struct ni_run *r, const char *file, const char *each) {
+void ni_buckets_fail_too_many(struct ni_run *r, const char *file, const char *each) {
   ni_run_fail(r, -E2BIG,
               "--time-granularity: more than %u rows in %s.csv, one for each bucket, %s; give wider buckets, "
               "or a part "

@@ -61,7 +61,7 @@ static bool describe_wanted(struct ni_run *r, struct ni_atlas_wants *w) {
                                .sn = &o->sn,
                                .size = &o->size,
                                .records = true,
-                               .rollups = ni_rollups_wanted(r),
+                               .rollups = ni_rollups_are_wanted(r),
                                .proxies = r->has_counters,
                                .sums = r->opt.approximate ? ni_log_sums_sound : NULL};
   return r->opt.approximate || ni_filters_any(o);

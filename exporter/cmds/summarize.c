@@ -67,7 +67,7 @@ int ni_summarize_init(struct ni_run *r) {
                        .lock_fd = -1,
                        .progress = NI_PROGRESS_INIT,
                        .opt = {.jobs = ni_scan_jobs(), .codec = ni_pq_codec_default()}};
-  return ni_run_tables(r);
+  return ni_run_tables_init(r);
 }
 
 int ni_parse_partition(const struct ni_opt *o, void *into, const char *arg) {
@@ -211,7 +211,7 @@ int ni_summarize_read(struct ni_run *r) {
   int e =
       is_alone(r) ? ni_atlas_open(&r->atlas, "nccl-inspector summary", &r->files, &r->opt.index, false) : 0;
   if (e == 0)
-    e = ni_plan(r);
+    e = ni_plan_reading(r);
   if (e == 0)
     e = ni_role_map_read(r);
   if (e == 0)
@@ -267,8 +267,8 @@ static int join_team(struct ni_run *r, struct ni_summary *s, struct ni_blame *bl
   if (e == 0 && to_root)
     e = ni_turns_find(r); /* streams are whole only now */
   if (e == 0 && r->opt.approximate) {
-    if ((e = ni_roles(&(struct ni_blame){.r = r, .s = s})) == 0)
-      e = ni_figures_all(r, s, NULL);
+    if ((e = ni_roles_tell(&(struct ni_blame){.r = r, .s = s})) == 0)
+      e = ni_figures_sum(r, s, NULL);
     close_index(r, e == 0);
     return e;
   }
@@ -277,9 +277,9 @@ static int join_team(struct ni_run *r, struct ni_summary *s, struct ni_blame *bl
   if (e == 0 && r->team)
     e = ni_team_spread(r, s, false);
   if (e == 0)
-    e = ni_pairs_all(r, s);
+    e = ni_pairs_match(r, s);
   if (e == 0)
-    e = ni_figures_all(r, s, r->opt.no_csv ? NULL : &csv);
+    e = ni_figures_sum(r, s, r->opt.no_csv ? NULL : &csv);
   if (e == 0 && r->team && !r->opt.no_csv) {
     ni_team_meet(r->team);
     e = ni_operations_csv_join(r, s);
@@ -360,7 +360,7 @@ static int read_records(struct ni_run *r, struct ni_summary *s, const struct ni_
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   r->records = records;
   ni_ledger_runs(&r->ledger, &r->runs, &r->files);
-  int e = ni_plan(r);
+  int e = ni_plan_reading(r);
   if (e == 0)
     e = ni_role_map_read(r);
   if (e == 0)
@@ -413,7 +413,7 @@ int ni_summarize_tables(struct ni_run *r, struct ni_summary *s, struct ni_blame 
     e = digest_steps(r, s, keep, &types, steps);
   ni_datatypes_free(&types);
   if (e == 0)
-    e = ni_figures_all(r, s, NULL);
+    e = ni_figures_sum(r, s, NULL);
   if (e == 0)
     e = ni_build_end(r, s);
   return e == 0 ? ni_rollups_build(r, s) : e;

@@ -169,7 +169,7 @@ static int load(struct ni_run *r, struct part *p) {
   p->at = 0;
   int e = ni_partial_load_plan(r, &from, "the part", &shard, &n);
   if (e == 0)
-    e = ni_plan(r);
+    e = ni_plan_reading(r);
   if (e == 0)
     e = ni_partial_load(r, &from, shard, n);
   free(shard);
@@ -184,11 +184,11 @@ static void judge(struct ni_run *r) {
   if (e == 0)
     e = ni_build_begin(r, &s);
   if (e == 0)
-    e = ni_pairs_all(r, &s);
+    e = ni_pairs_match(r, &s);
   if (e == 0)
     e = ni_judge_all(r, &s, &blame);
   if (e == 0)
-    e = ni_figures_all(r, &s, NULL);
+    e = ni_figures_sum(r, &s, NULL);
   ni_blame_free(&blame);
   if (e == 0)
     e = ni_build_end(r, &s);

@@ -190,7 +190,7 @@ static int load_parts(struct ni_run *r, struct partial_file *part, size_t n, cha
     ni_summarize_store(r, r->tmp_dir);
   r->progress.mode = ni_inputs_progress(&r->opt.inputs, r->opt.quiet);
   if (e == 0)
-    e = ni_plan(r);
+    e = ni_plan_reading(r);
   for (size_t i = 0; e == 0 && i < n; i++)
     e = read_partial(r, &part[i], path[0], true);
   return e;

@@ -102,7 +102,7 @@ static int gather_ranks(struct ni_diff_run *o, const struct ni_blame *b) {
       memcpy(i->place, rank->place, (i->n_places = rank->n_places) * sizeof *i->place);
     for (uint32_t k = 0; k < o->bins; k++) {
       const struct ni_blame_cell *c = ni_blame_cell_at(b, r, k + 1);
-      i->x[k] = c && c->usual > 0 ? (c->dev + c->usual) / (float)b->bin_steps : NAN;
+      i->x[k] = c && c->baseline > 0 ? (c->dev + c->baseline) / (float)b->bin_steps : NAN;
     }
     i->like = 1 + ni_blame_host(b, r);
     i->per_step = 1;

@@ -95,7 +95,7 @@ static int read_step(struct ni_cut *x, struct ni_cut_ops *to) {
   x->has_next = false;
   while (e == 0 && (e = ni_blame_next(x->stream, &op)) > 0) {
     const bool was_seen = op.slot < x->rank->max_slots; /* by the pass that found the mark */
-    const bool ends = was_seen && ni_steps_take(&x->mark, &op), before = ends && !x->mark.n;
+    const bool ends = was_seen && ni_steps_advance(&x->mark, &op), before = ends && !x->mark.n;
     x->ops++;
     if (before) {
       x->next = op;

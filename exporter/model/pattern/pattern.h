@@ -118,7 +118,7 @@ struct ni_pattern {
 
 struct ni_datatypes;
 /*
- * All of it, from the segments of r: after ni_build_begin(), before ni_figures_all(), which gives them back.
+ * All of it, from the segments of r: after ni_build_begin(), before ni_figures_sum(), which gives them back.
  * b: the tables of ni_judge_all() with their marks; NULL or without ranks: they are made here, of all
  * operations, also of those timed by the CPU. types: NULL: none are told.
  */

@@ -12,7 +12,7 @@
 #include "exporter/model/ledger/judge.h"
 #include "format/line_tables.h"
 
-static int by_count(const void *a, const void *b) {
+static int compare_counts(const void *a, const void *b) {
   const struct ni_count *x = a, *y = b;
   return x->count != y->count ? (x->count > y->count ? -1 : 1) : strcmp(x->name, y->name);
 }
@@ -114,7 +114,7 @@ int ni_judge_input(struct ni_run *r, struct ni_summary *s) {
   struct ni_counts *sorted[] = {&in->bad_by_reason, &in->losses_by_cause, &in->out_of_range_by};
   for (int i = 0; i < 3; i++)
     if (sorted[i]->n)
-      qsort(sorted[i]->item, sorted[i]->n, sizeof *sorted[i]->item, by_count);
+      qsort(sorted[i]->item, sorted[i]->n, sizeof *sorted[i]->item, compare_counts);
   if (e == 0)
     e = add_sentences(l, 0, NI_PROBLEM_FIRST_NOTE, &in->trouble, &in->n_trouble);
   if (e == 0)

@@ -12,7 +12,7 @@
 #include "evidence/seats.h"
 #include "work/joined.h"
 #include "evidence/waits.h"
-#include "reading/right_clocks.h"
+#include "reading/correct_clocks.h"
 #include "exporter/base/order.h"
 #include "exporter/base/text/put.h"
 #include "exporter/base/text/safe_text.h"
@@ -20,26 +20,27 @@
 enum { PEAK_RECORDS_MIN = 10 }; /* a communicator's p90 of fewer says nothing about what it can do */
 
 /* The four of NVIDIA's exporter come first, then by name. */
-static int func_place(const char *func) {
-  static const char *const four[] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
-  for (int i = 0; i < 4; i++)
-    if (strcmp(func, four[i]) == 0)
+enum { FIRST_FUNCS = 4 };
+static int rank_function(const char *func) {
+  static const char *const first[FIRST_FUNCS] = {"AllReduce", "AllGather", "ReduceScatter", "Broadcast"};
+  for (int i = 0; i < FIRST_FUNCS; i++)
+    if (strcmp(func, first[i]) == 0)
       return i;
-  return 4;
+  return FIRST_FUNCS;
 }
 
-static int by_cell(const void *a, const void *b, void *run) {
+static int compare_cells(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct ni_sum_cell *x = &r->cell[*(const uint32_t *)a], *y = &r->cell[*(const uint32_t *)b];
   const char *f = ni_name_text(&r->names, x->func), *g = ni_name_text(&r->names, y->func);
   int k = NI_BY(x, y, type, kind);
   if (k || x->func == y->func)
     return k ? k : NI_BY(x, y, msg_bytes);
-  k = func_place(f) - func_place(g);
+  k = rank_function(f) - rank_function(g);
   return k ? k : strcmp(f, g);
 }
 
-static int by_comm(const void *a, const void *b, void *run) {
+static int compare_comms(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
   const struct ni_who_comm *x = &r->who.comm[i], *y = &r->who.comm[j];
@@ -47,7 +48,7 @@ static int by_comm(const void *a, const void *b, void *run) {
   return k ? k : NI_BY(x, y, n_ranks, run);
 }
 
-static int by_process(const void *a, const void *b, void *run) {
+static int compare_processes(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
   const struct ni_who_process *x = &r->who.process[i], *y = &r->who.process[j];
@@ -76,11 +77,12 @@ static int guess_ranks(struct ni_run *r, bool *stated) {
     stated[i] = r->process[i].rank >= 0;
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     const struct ni_who_member *m = &r->who.member[i];
-    uint32_t p = m->process;
+    const uint32_t p = m->process;
+    /* Several ranks of one communicator: the lowest, whatever the order in which they were met. */
+    const bool is_higher = m->hash > hash[p] || (m->hash == hash[p] && m->rank > r->process[p].rank);
     if (stated[p] || m->rank < 0 || m->n_ranks < size[p])
       continue;
-    /* Several ranks of one communicator: the lowest, whatever the order in which they were met. */
-    if (m->n_ranks == size[p] && (m->hash > hash[p] || (m->hash == hash[p] && m->rank > r->process[p].rank)))
+    if (m->n_ranks == size[p] && is_higher)
       continue;
     size[p] = m->n_ranks;
     hash[p] = m->hash;
@@ -100,10 +102,11 @@ static int build_processes(struct ni_run *r, struct ni_summary *s) {
   s->process = calloc(n + 1, sizeof *s->process);
   s->host = calloc(n + 1, sizeof *s->host);
   r->process_at = calloc(n + 1, sizeof *r->process_at);
-  if (!stated || !s->process || !s->host || !r->process_at || (e = guess_ranks(r, stated)) < 0)
+  const bool has_room = stated && s->process && s->host && r->process_at;
+  if (!has_room || (e = guess_ranks(r, stated)) < 0)
     goto out;
   e = -ENOMEM;
-  if (!(order = ni_order(n, by_process, r)))
+  if (!(order = ni_order(n, compare_processes, r)))
     goto out;
   for (uint32_t i = 0; i < n; i++) {
     const struct ni_sum_process *p = &r->process[order[i]];
@@ -134,32 +137,37 @@ out:
   return e;
 }
 
-struct seat { /* of a member: for counting ranks and hosts of a communicator */
+struct member_seat { /* of a member: for counting ranks and hosts of a communicator */
   uint32_t comm, host, process;
   int32_t rank;
 };
-static NI_ORDER_BY(by_rank, struct seat, comm, rank) static NI_ORDER_BY(by_host, struct seat, comm, host)
+static int compare_by_rank(const void *a, const void *b) {
+  const struct member_seat *x = a, *y = b;
+  return NI_BY(x, y, comm, rank);
+}
 
-    static NI_ORDER_BY(by_place, struct seat, process, comm, rank)
+static int compare_by_host(const void *a, const void *b) {
+  const struct member_seat *x = a, *y = b;
+  return NI_BY(x, y, comm, host);
+}
 
-        static int count_seats(struct ni_run *r, struct ni_summary *s) {
-  struct seat *seat = calloc(r->who.n_members + 1, sizeof *seat);
-  if (!seat)
-    return -ENOMEM;
-  for (uint32_t i = 0; i < r->who.n_members; i++) {
-    const struct ni_who_member *m = &r->who.member[i];
-    seat[i] = (struct seat){r->comm_at[m->comm], s->process[r->process_at[m->process]].host,
-                            r->process_at[m->process], m->rank};
-  }
-  qsort(seat, r->who.n_members, sizeof *seat, by_place);
-  for (uint32_t i = 0, n = 0, from = 0; i < r->who.n_members; i++) {
+static int compare_by_process(const void *a, const void *b) {
+  const struct member_seat *x = a, *y = b;
+  return NI_BY(x, y, process, comm, rank);
+}
+
+/* How many ranks each process is in one communicator, at most, and which. seat: is put in order. */
+static void count_ranks_of_processes(struct ni_summary *s, struct member_seat *seat, uint32_t n_seats) {
+  qsort(seat, n_seats, sizeof *seat, compare_by_process);
+  for (uint32_t i = 0, n = 0, from = 0; i < n_seats; i++) {
     struct ni_process *p = &s->process[seat[i].process];
-    bool same = i > 0 && seat[i].process == seat[i - 1].process && seat[i].comm == seat[i - 1].comm;
-    if (!same) {
+    const bool is_same = i > 0 && seat[i].process == seat[i - 1].process && seat[i].comm == seat[i - 1].comm;
+    if (!is_same) {
       n = 1;
       from = i;
-    } else if (seat[i].rank != seat[i - 1].rank)
+    } else if (seat[i].rank != seat[i - 1].rank) {
       n++;
+    }
     if (n <= p->ranks)
       continue;
     p->ranks = n;
@@ -168,27 +176,47 @@ static NI_ORDER_BY(by_rank, struct seat, comm, rank) static NI_ORDER_BY(by_host,
     if (n > 1)
       p->gpu = -1;
   }
-  qsort(seat, r->who.n_members, sizeof *seat, by_rank);
-  for (uint32_t i = 0; i < r->who.n_members; i++)
-    if (i == 0 || by_rank(&seat[i - 1], &seat[i]) != 0)
+}
+
+/* Ranks and hosts of each communicator. seat: is put in order. */
+static void count_ranks_of_comms(struct ni_summary *s, struct member_seat *seat, uint32_t n_seats) {
+  qsort(seat, n_seats, sizeof *seat, compare_by_rank);
+  for (uint32_t i = 0; i < n_seats; i++)
+    if (i == 0 || compare_by_rank(&seat[i - 1], &seat[i]) != 0)
       s->comm[seat[i].comm].ranks_seen++;
-  qsort(seat, r->who.n_members, sizeof *seat, by_host);
-  for (uint32_t i = 0; i < r->who.n_members; i++) {
+  qsort(seat, n_seats, sizeof *seat, compare_by_host);
+  for (uint32_t i = 0; i < n_seats; i++) {
     struct ni_comm_row *c = &s->comm[seat[i].comm];
-    if (i == 0 || by_host(&seat[i - 1], &seat[i]) != 0)
+    if (i == 0 || compare_by_host(&seat[i - 1], &seat[i]) != 0)
       c->one_host = c->hosts_seen++ == 0 ? (int32_t)seat[i].host : -1;
   }
+}
+
+static uint32_t count_missing_hosts(const struct ni_comm_row *c) {
+  const bool has_missing = c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen;
+  const uint32_t hosts = has_missing ? (uint32_t)c->nnodes - c->hosts_seen : 0;
+  /* with all ranks there, hosts have one name: containers, or several nodes to NCCL on one machine */
+  if (c->n_ranks <= 0)
+    return hosts;
+  const uint32_t ranks = c->ranks_seen < (uint32_t)c->n_ranks ? (uint32_t)c->n_ranks - c->ranks_seen : 0;
+  return hosts < ranks ? hosts : ranks;
+}
+
+static int count_seats(struct ni_run *r, struct ni_summary *s) {
+  const uint32_t n_seats = r->who.n_members;
+  struct member_seat *seat = calloc(n_seats + 1, sizeof *seat);
+  if (!seat)
+    return -ENOMEM;
+  for (uint32_t i = 0; i < n_seats; i++) {
+    const struct ni_who_member *m = &r->who.member[i];
+    seat[i] = (struct member_seat){r->comm_at[m->comm], s->process[r->process_at[m->process]].host,
+                                   r->process_at[m->process], m->rank};
+  }
+  count_ranks_of_processes(s, seat, n_seats);
+  count_ranks_of_comms(s, seat, n_seats);
   free(seat);
   for (size_t i = 0; i < s->n_comms; i++) {
-    const struct ni_comm_row *c = &s->comm[i];
-    uint32_t hosts =
-        c->nnodes > 0 && (uint32_t)c->nnodes > c->hosts_seen ? (uint32_t)c->nnodes - c->hosts_seen : 0;
-    /* with all ranks there, hosts have one name: containers, or several nodes to NCCL on one machine */
-    if (c->n_ranks > 0) {
-      uint32_t ranks = c->ranks_seen < (uint32_t)c->n_ranks ? (uint32_t)c->n_ranks - c->ranks_seen : 0;
-      if (hosts > ranks)
-        hosts = ranks;
-    }
+    const uint32_t hosts = count_missing_hosts(&s->comm[i]);
     if (hosts > s->input.missing_hosts)
       s->input.missing_hosts = hosts;
   }
@@ -196,7 +224,7 @@ static NI_ORDER_BY(by_rank, struct seat, comm, rank) static NI_ORDER_BY(by_host,
 }
 
 static int build_comms(struct ni_run *r, struct ni_summary *s) {
-  uint32_t n = r->who.n_comms, *order = ni_order(n, by_comm, r);
+  uint32_t n = r->who.n_comms, *order = ni_order(n, compare_comms, r);
   s->comm = calloc(n + 1, sizeof *s->comm);
   r->comm_at = calloc(n + 1, sizeof *r->comm_at);
   if (!order || !s->comm || !r->comm_at) {
@@ -223,7 +251,7 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
 }
 
 static int build_cells(struct ni_run *r, struct ni_summary *s) {
-  uint32_t *order = r->cell_order = ni_order(r->n_cells, by_cell, r);
+  uint32_t *order = r->cell_order = ni_order(r->n_cells, compare_cells, r);
   s->cell = calloc(r->n_cells + 1, sizeof *s->cell);
   if (!order || !s->cell)
     return -ENOMEM;
@@ -231,7 +259,8 @@ static int build_cells(struct ni_run *r, struct ni_summary *s) {
   for (uint32_t i = 0; i < r->n_cells; i++) {
     const struct ni_sum_cell *c = &r->cell[order[i]];
     const char *func = ni_name_text(&r->names, c->func);
-    if (c->records == 0 || (r->opt.compat && (c->kind != NI_KIND_COLL || func_place(func) == 4)))
+    const bool is_of_nvidia = c->kind == NI_KIND_COLL && rank_function(func) < FIRST_FUNCS;
+    if (c->records == 0 || (r->opt.compat && !is_of_nvidia))
       continue;
     order[kept++] = order[i];
     struct ni_cell *x = &s->cell[s->n_cells++];
@@ -242,6 +271,14 @@ static int build_cells(struct ni_run *r, struct ni_summary *s) {
     ni_human_bytes(c->msg_bytes, x->human);
   }
   return 0;
+}
+
+/* Has a run before the i-th one the same job? */
+static bool is_job_before(const struct ni_runs *runs, size_t i) {
+  for (size_t k = 0; k < i; k++)
+    if (runs->run[k].job && strcmp(runs->run[k].job, runs->run[i].job) == 0)
+      return true;
+  return false;
 }
 
 /* Jobs and runs whose logs are read together; the texts of more than three ids end in "...". */
@@ -258,10 +295,7 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   s->job.jobs = 0;
   for (size_t i = 0; i < r->runs.n; i++) {
     const char *job = r->runs.run[i].job;
-    size_t before = 0;
-    while (job && before < i && (!r->runs.run[before].job || strcmp(r->runs.run[before].job, job) != 0))
-      before++;
-    if (!job || before < i)
+    if (!job || is_job_before(&r->runs, i))
       continue;
     if (s->job.jobs < SHOWN)
       id[s->job.jobs] = job;
@@ -269,12 +303,10 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   }
   if (s->job.jobs < 2)
     return 0;
-  for (uint32_t i = 0; i < s->job.jobs && i < SHOWN; i++)
-    ni_put(&w, "%s%s",
-           i == 0                     ? ""
-               : i + 1 == s->job.jobs ? " and "
-                                      : ", ",
-           ni_safe_text(id[i], text, sizeof text));
+  for (uint32_t i = 0; i < s->job.jobs && i < SHOWN; i++) {
+    const char *before = i + 1 == s->job.jobs ? " and " : ", ";
+    ni_put(&w, "%s%s", i == 0 ? "" : before, ni_safe_text(id[i], text, sizeof text));
+  }
   if (s->job.jobs > SHOWN)
     ni_put(&w, ", ...");
   int e = ni_name(&r->names, NULL, ids, &code);
@@ -282,7 +314,7 @@ static int build_jobs(struct ni_run *r, struct ni_summary *s) {
   return e;
 }
 
-static const char *written_by(const struct ni_run *r) {
+static const char *name_producers(const struct ni_run *r) {
   /* Several sources in one folder: the first one stands for them. */
   static const char *const some[NI_IMPORTS] =
       {"nccl-inspector, some of it imported from Kineto traces",
@@ -295,7 +327,9 @@ static const char *written_by(const struct ni_run *r) {
   for (int i = 0; i < NI_IMPORTS; i++)
     if (r->tally.versions & 1u << (NI_VERSIONS_IMPORTED + i))
       return ours ? some[i] : all[i];
-  return ours ? "nccl-inspector" : r->tally.records ? "NVIDIA" : "";
+  if (ours)
+    return "nccl-inspector";
+  return r->tally.records ? "NVIDIA" : "";
 }
 
 /* "v4.0, v4.3" */
@@ -310,7 +344,7 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
   s->job = (struct ni_job_facts){.world_size = -1,
                                  .nccl_version = -1,
                                  .formats = ni_name_text(&r->names, code),
-                                 .producers = written_by(r)};
+                                 .producers = name_producers(r)};
   const char *job = NULL;
   bool told = false, alike = true;
   /* smallest texts, largest numbers: whoever came first */
@@ -319,7 +353,8 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
     const char *id = p->job ? ni_name_text(&r->names, p->job) : NULL,
                *exe = p->exe ? ni_name_text(&r->names, p->exe) : NULL;
     if (exe || id) { /* it has a line of its own: logs of several jobs have no id that is all theirs */
-      alike = alike && (!told || (id && job ? strcmp(id, job) == 0 : id == job));
+      const bool is_same = id && job ? strcmp(id, job) == 0 : id == job;
+      alike = alike && (!told || is_same);
       told = true;
       job = id;
     }
@@ -335,7 +370,7 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
 }
 
 /* Of so many collectives one has a record, as the logs count; else as they state. */
-static double one_in(const struct ni_run *r) {
+static double measure_sampling(const struct ni_run *r) {
   const struct ni_ledger *l = &r->ledger;
   uint64_t written = 0, sampled = 0, stated = 1;
   for (size_t i = 0; i < l->n_members; i++) {
@@ -352,7 +387,7 @@ static double one_in(const struct ni_run *r) {
 }
 
 int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
-  int e = ni_right_clocks(r);
+  int e = ni_correct_clocks(r);
   if (!r->opt.compat)
     s->clocks = &r->clocks;
   if (e == 0)
@@ -366,7 +401,7 @@ int ni_build_begin(struct ni_run *r, struct ni_summary *s) {
   if (e == 0)
     e = build_job(r, s);
   s->approximate = r->opt.approximate;
-  s->one_in = one_in(r);
+  s->one_in = measure_sampling(r);
   if (e < 0 || !r->tally.any)
     return e;
   s->buckets.width_ns = r->opt.bucket_ns;
@@ -383,7 +418,7 @@ enum { NO_HOST = -1, HOSTS = -2 };
  * Of each group the host that has all of its records; HOSTS: there are several. NULL: no memory. Caller
  * frees.
  */
-static int64_t *hosts_of_groups(const struct ni_summary *s) {
+static int64_t *find_hosts_of_groups(const struct ni_summary *s) {
   int64_t *host = malloc((s->n_groups + 1) * sizeof *host);
   for (size_t i = 0; host && i < s->n_groups; i++)
     host[i] = NO_HOST;
@@ -399,18 +434,18 @@ static int64_t *hosts_of_groups(const struct ni_summary *s) {
  * other hosts do too: what one alone does is spread around its own median, which says nothing of the host.
  * Nor do messages: how long a stage waits for another one in them is the schedule's.
  */
-static int relative_bandwidths(struct ni_summary *s) {
+static int compare_bandwidths(struct ni_summary *s) {
   double *sum = calloc(s->n_processes + 1, sizeof *sum), *n = calloc(s->n_processes + 1, sizeof *n);
   double *shared_sum = calloc(s->n_processes + 1, sizeof *sum),
          *shared_n = calloc(s->n_processes + 1, sizeof *n);
-  int64_t *only_host = hosts_of_groups(s);
+  int64_t *only_host = find_hosts_of_groups(s);
   int e = sum && n && shared_sum && shared_n && only_host ? 0 : -ENOMEM;
   for (size_t i = 0; e == 0 && i < s->n_by_process; i++) {
     const struct ni_slice *x = &s->by_process[i];
-    double usual = s->group[x->group].busbw_gbs.p50;
-    if (!(usual > 0) || x->busbw_gbs.n == 0)
+    const double baseline = s->group[x->group].busbw_gbs.p50;
+    if (!(baseline > 0) || x->busbw_gbs.n == 0)
       continue;
-    double weight = (double)x->busbw_gbs.n, mine = x->busbw_gbs.mean / usual * weight;
+    double weight = (double)x->busbw_gbs.n, mine = x->busbw_gbs.mean / baseline * weight;
     sum[x->of] += mine;
     n[x->of] += weight;
     if (only_host[x->group] != HOSTS || s->group[x->group].kind == NI_KIND_P2P)
@@ -453,7 +488,7 @@ static int relative_bandwidths(struct ni_summary *s) {
 }
 
 /* Groups of one type, kind and function are neighbours; [from, to) are such. */
-static void of_best(struct ni_summary *s, size_t from, size_t to, size_t *slice) {
+static void compare_with_best(struct ni_summary *s, size_t from, size_t to, size_t *slice) {
   double best[NI_TIMING_COUNT] = {0};
   for (size_t i = from; i < to; i++) {
     const struct ni_group *g = &s->group[i];
@@ -474,43 +509,46 @@ static void of_best(struct ni_summary *s, size_t from, size_t to, size_t *slice)
 
 /* Durations say clearly what own time does not: where ranks call at a pace that something else sets, all but
  * the late one are idle before they call. */
-static bool one_is_waited_for(const struct ni_summary *s) {
+static bool is_one_waited_for(const struct ni_summary *s) {
+  const double run_us = (double)(s->last_us - s->first_us);
   for (size_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
-    if (p->compared >= NI_FIND_COMPARED_MIN &&
-        (double)p->late >= NI_FIND_WAITED_SHARE * (double)p->compared &&
-        p->late_ns / 1e3 >= NI_FIND_WAITED_OF_RUN * (double)(s->last_us - s->first_us))
+    const bool is_often_late = (double)p->late >= NI_FIND_WAITED_SHARE * (double)p->compared;
+    const bool costs_much = p->late_ns / 1e3 >= NI_FIND_WAITED_OF_RUN * run_us;
+    if (p->compared >= NI_FIND_COMPARED_MIN && is_often_late && costs_much)
       return true;
   }
   return false;
 }
 
 /* The time of its records; of a fused kernel once. */
-static double counted_us(const struct ni_group *g) {
+static double sum_counted_us(const struct ni_group *g) {
   const double us = g->us.mean * (double)g->us.n - (double)g->tail_ns / 1e3;
   return us > 0 ? us : 0;
+}
+
+static bool is_same_function(const struct ni_group *a, const struct ni_group *b) {
+  return a->type == b->type && a->kind == b->kind && strcmp(a->func, b->func) == 0;
 }
 
 int ni_build_end(struct ni_run *r, struct ni_summary *s) {
   double all = 0;
   size_t slice = 0;
   for (size_t i = 0; i < s->n_groups; i++)
-    all += counted_us(&s->group[i]);
+    all += sum_counted_us(&s->group[i]);
   for (size_t from = 0, to; from < s->n_groups; from = to) {
     const struct ni_group *f = &s->group[from];
-    for (to = from; to < s->n_groups && s->group[to].type == f->type && s->group[to].kind == f->kind &&
-         strcmp(s->group[to].func, f->func) == 0;
-         to++) {
+    for (to = from; to < s->n_groups && is_same_function(&s->group[to], f); to++) {
       struct ni_group *g = &s->group[to];
-      g->time_share = all > 0 ? counted_us(g) / all : 0;
+      g->time_share = all > 0 ? sum_counted_us(g) / all : 0;
     }
-    of_best(s, from, to, &slice);
+    compare_with_best(s, from, to, &slice);
   }
-  int e = relative_bandwidths(s);
+  int e = compare_bandwidths(s);
   const bool waits = !s->approximate && !r->opt.compat;
   if (e == 0 && s->by_own_time && waits)
     e = ni_add_wait_findings(r, s);
-  if (s->by_own_time && s->n_findings == 0 && one_is_waited_for(s)) {
+  if (s->by_own_time && s->n_findings == 0 && is_one_waited_for(s)) {
     s->by_own_time = false;
     s->why_durations = "own time does not explain whom the others wait for";
   }

@@ -75,11 +75,11 @@ void ni_cell_free(struct ni_cell_sums *c) {
   *c = (struct ni_cell_sums){0};
 }
 
-static int64_t time_us(const struct ni_entry *e) {
+static int64_t time_of_entry(const struct ni_entry *e) {
   return e->start_ns != NI_NO_START ? e->start_ns / 1000 : (int64_t)e->dump_us;
 }
 
-static uint32_t bin_of(const struct ni_summary *s, int64_t us, uint32_t bins) {
+static uint32_t find_time_bin(const struct ni_summary *s, int64_t us, uint32_t bins) {
   if (bins < 2 || s->last_us <= s->first_us || us <= s->first_us)
     return 0;
   uint64_t k = (uint64_t)((double)(us - s->first_us) / (double)(s->last_us - s->first_us) * bins);
@@ -147,7 +147,7 @@ static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni
   }
   int e = add_values(&g->us, &g->busbw, &p->e);
   if (e == 0 && g->bin) {
-    struct ni_value_sums *b = &g->bin[bin_of(c->s, time_us(&p->e), c->s->n_bins)];
+    struct ni_value_sums *b = &g->bin[find_time_bin(c->s, time_of_entry(&p->e), c->s->n_bins)];
     e = add_values(&b->us, &b->busbw, &p->e);
   }
   if (e == 0 && g->comm) {
@@ -164,7 +164,7 @@ static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni
   if (!p->e.tail)
     ps->exec_ns += p->e.exec_ns;
   struct ni_comm_sums *cs = &t->comm[comm];
-  int64_t us = time_us(&p->e);
+  int64_t us = time_of_entry(&p->e);
   if (!cs->any || us < cs->first_us)
     cs->first_us = us;
   if (!cs->any || us > cs->last_us)
@@ -177,7 +177,7 @@ static int add_record(struct ni_cell_sums *c, struct ni_sums *t, const struct ni
 }
 
 /* Larger loss first; then what cannot be the same twice. */
-static bool worse(const struct ni_outlier *a, const struct ni_outlier *b) {
+static bool is_worse(const struct ni_outlier *a, const struct ni_outlier *b) {
   if (a->lost_us != b->lost_us)
     return a->lost_us > b->lost_us;
   if (a->comm != b->comm)
@@ -189,23 +189,25 @@ static bool worse(const struct ni_outlier *a, const struct ni_outlier *b) {
   return a->rank < b->rank;
 }
 
+/* For a heap with the least loss first. */
+#define IS_LESS(a, b) is_worse(&(b), &(a))
+
 void ni_keep_worst(struct ni_outlier *list, uint32_t *n, const struct ni_outlier *o) {
-  if (*n == NI_SUM_OUTLIERS && !worse(o, &list[*n - 1]))
+  if (*n == NI_SUM_OUTLIERS && !is_worse(o, &list[*n - 1]))
     return;
   uint32_t i = *n < NI_SUM_OUTLIERS ? (*n)++ : *n - 1;
-  for (; i > 0 && worse(o, &list[i - 1]); i--)
+  for (; i > 0 && is_worse(o, &list[i - 1]); i--)
     list[i] = list[i - 1];
   list[i] = *o;
 }
 
-void ni_sums_late(struct ni_sums *t, const struct ni_outlier *o) {
-#define LESS(a, b) worse(&(b), &(a))
+void ni_sums_keep_late(struct ni_sums *t, const struct ni_outlier *o) {
   if (t->n_late < NI_SUM_LATE) {
     t->late[t->n_late++] = *o;
-    ni_heap_up(t->late, t->n_late - 1, LESS);
-  } else if (worse(o, &t->late[0])) {
+    ni_heap_up(t->late, t->n_late - 1, IS_LESS);
+  } else if (is_worse(o, &t->late[0])) {
     t->late[0] = *o;
-    ni_heap_down(t->late, t->n_late, 0, LESS);
+    ni_heap_down(t->late, t->n_late, 0, IS_LESS);
   }
 }
 
@@ -221,7 +223,7 @@ static int sort_durations(struct ni_cell_sums *c, const struct ni_operation *op)
 }
 
 /* Twice the median of all durations but one of value v: whole numbers stay whole. */
-static uint64_t peers_twice(const uint64_t *order, uint32_t n, uint64_t v) {
+static uint64_t double_peers_median(const uint64_t *order, uint32_t n, uint64_t v) {
   uint32_t m = n - 1, lo = (m - 1) / 2, hi = m / 2;
   /*
    * Leaving out v shifts all places at or behind its own by one. v < order[k] says that its place is before
@@ -231,11 +233,18 @@ static uint64_t peers_twice(const uint64_t *order, uint32_t n, uint64_t v) {
   return a + b;
 }
 
+/* Longer says no more than that, so that the sums of squares hold. */
+#define LONGEST_US 100000
+static int64_t clamp_us(int64_t us) {
+  if (us > LONGEST_US)
+    return LONGEST_US;
+  return us < -LONGEST_US ? -LONGEST_US : us;
+}
+
 /*
  * Who came last, by what each kernel waited for its peers on its own clock: clocks of hosts have no part in
- * it. Longer than LONGEST_US says no more than that, so that the sums of squares hold.
+ * it.
  */
-#define LONGEST_US 100000
 static int compare_waits(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op) {
   if (2 * (size_t)op->n > c->cap_order &&
       !ni_array_more(&c->order, &c->cap_order, 2 * (size_t)op->n, sizeof *c->order))
@@ -249,8 +258,8 @@ static int compare_waits(struct ni_cell_sums *c, struct ni_sums *t, const struct
   for (uint32_t i = 0; i < op->n; i++) {
     struct ni_process_sums *ps = &t->process[op->part[i].process];
     const uint64_t own = (uint64_t)op->part[i].e.peer_or_wait - 1;
-    int64_t us = ((int64_t)(peers_twice(c->order, op->n, own) / 2) - (int64_t)own) / 1000;
-    us = us > LONGEST_US ? LONGEST_US : us < -LONGEST_US ? -LONGEST_US : us;
+    int64_t us = ((int64_t)(double_peers_median(c->order, op->n, own) / 2) - (int64_t)own) / 1000;
+    us = clamp_us(us);
     ps->timed_waits++;
     ps->behind_ns += (uint64_t)(us * 1000);
     ps->behind_us2 += (uint64_t)(us * us);
@@ -266,19 +275,19 @@ static bool has_root(const char *func) {
 
 /*
  * All ranks of a collective end it together, so who began it so much later has so much shorter a duration: no
- * clock of another host is asked. Longer than LONGEST_US says no more than that.
+ * clock of another host is asked.
  */
-static void add_behind(struct ni_seat_sums *seat, uint64_t peers_twice_ns, uint64_t exec_ns) {
+static void add_delay(struct ni_seat_sums *seat, uint64_t peers_twice_ns, uint64_t exec_ns) {
   int64_t us = (int64_t)(peers_twice_ns / 2 - exec_ns) / 1000;
-  us = us > LONGEST_US ? LONGEST_US : us < -LONGEST_US ? -LONGEST_US : us;
+  us = clamp_us(us);
   seat->met++;
   seat->behind_us += (uint64_t)us;
   seat->behind_us2 += (uint64_t)(us * us);
 }
 
 /* Without the last one all would have waited for the next. */
-static void add_alone(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
-                      uint32_t last) {
+static void add_lead_of_last(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
+                             uint32_t last) {
   const struct ni_op_part *l = &op->part[last];
   const uint32_t host = c->s->process[l->process].host;
   uint64_t elsewhere = UINT64_MAX;
@@ -297,72 +306,63 @@ static void add_alone(const struct ni_cell_sums *c, struct ni_sums *t, const str
  */
 static int add_crossing(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
                         uint32_t comm, uint32_t first) {
-  const bool wanted = c->s->one_in > 1 && !c->r->team && c->s->comm[comm].one_host < 0;
+  const bool is_wanted = c->s->one_in > 1 && !c->r->team && c->s->comm[comm].one_host < 0;
   const struct ni_entry *e = &op->part[first].e;
-  if (!wanted || op->n < (uint32_t)c->r->who.comm[op->comm].n_ranks)
+  if (!is_wanted || op->n < (uint32_t)c->r->who.comm[op->comm].n_ranks)
     return 0;
-  return ni_crossings_add(
-      &t->crossings,
-      &(struct ni_crossing){
-          .at_us = time_us(e), .sn = op->sn, .comm = comm, .cell = c->cell, .us = (float)e->exec_ns / 1e3f});
+  return ni_crossings_add(&t->crossings,
+                          &(struct ni_crossing){.at_us = time_of_entry(e),
+                                                .sn = op->sn,
+                                                .comm = comm,
+                                                .cell = c->cell,
+                                                .us = (float)e->exec_ns / 1e3f});
 }
 
-static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
-                         uint32_t comm, struct ni_group_sums *g, struct ni_heat *heat, int64_t *heat_ppm) {
-  int e = sort_durations(c, op);
-  if (e < 0)
-    return e;
-  uint64_t sum = 0, least = c->order[0];
-  uint32_t first = 0;
-  const bool alike = !has_root(c->s->cell[c->cell].func);
-  while (op->part[first].e.exec_ns != least)
-    first++;
-  if (alike)
-    add_alone(c, t, op, first);
-  for (uint32_t i = 0; i < op->n; i++) {
-    const struct ni_op_part *p = &op->part[i];
-    struct ni_process_sums *ps = &t->process[p->process];
-    uint64_t twice = peers_twice(c->order, op->n, p->e.exec_ns);
-    uint64_t ppm = (uint64_t)((unsigned __int128)p->e.exec_ns * 2000000 / twice);
-    if (alike)
-      add_behind(&t->seat[p->seat], twice, p->e.exec_ns);
-    sum += p->e.exec_ns;
-    ps->compared++;
-    ps->relative_ppm += ppm;
-    if (i == first)
-      ps->shortest++;
-    if (p->e.exec_ns * 200 < twice * LATE_PERCENT) {
-      uint64_t lost = twice / 2 - p->e.exec_ns;
-      ps->late++;
-      ps->late_ns += lost;
-      struct ni_bucket_row *row;
-      if (c->r->opt.bucket_ns && (e = find_bucket(c, t, p, comm, &row)) == 0) {
-        row->late++;
-        row->late_ns += lost;
-      }
-      if (e < 0)
-        return e;
-      struct ni_outlier o = {.kind = NI_OUTLIER_LATE,
-                             .group = c->cell * NI_TIMING_COUNT + p->e.timing,
-                             .comm = comm,
-                             .process = p->process,
-                             .rank = p->rank,
-                             .sn = op->sn,
-                             .us = (double)p->e.exec_ns / 1000,
-                             .peers_us = (double)twice / 2000,
-                             .lost_us = (double)(twice - 2 * p->e.exec_ns) / 2000,
-                             .time_us = time_us(&p->e),
-                             .start_ns = p->e.start_ns};
-      /* with incidents: the last one, all waited for it */
-      if (i == first || !c->s->by_own_time)
-        ni_sums_late(t, &o);
-    }
-    if (heat->rows) {
-      size_t at = (size_t)p->process * heat->bins + bin_of(c->s, time_us(&p->e), heat->bins);
-      __atomic_fetch_add(&heat_ppm[at], (int64_t)ppm, __ATOMIC_RELAXED);
-      __atomic_fetch_add(&heat->count[at], 1, __ATOMIC_RELAXED);
-    }
+/* A rank that came clearly later than its peers: twice: theirs, doubled; keep: it may be an outlier. */
+static int add_late(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
+                    uint32_t comm, const struct ni_op_part *p, uint64_t twice, bool keep) {
+  struct ni_process_sums *ps = &t->process[p->process];
+  const uint64_t lost = twice / 2 - p->e.exec_ns;
+  ps->late++;
+  ps->late_ns += lost;
+  if (c->r->opt.bucket_ns) {
+    struct ni_bucket_row *row;
+    const int e = find_bucket(c, t, p, comm, &row);
+    if (e < 0)
+      return e;
+    row->late++;
+    row->late_ns += lost;
   }
+  const struct ni_outlier o = {.kind = NI_OUTLIER_LATE,
+                               .group = c->cell * NI_TIMING_COUNT + p->e.timing,
+                               .comm = comm,
+                               .process = p->process,
+                               .rank = p->rank,
+                               .sn = op->sn,
+                               .us = (double)p->e.exec_ns / 1000,
+                               .peers_us = (double)twice / 2000,
+                               .lost_us = (double)(twice - 2 * p->e.exec_ns) / 2000,
+                               .time_us = time_of_entry(&p->e),
+                               .start_ns = p->e.start_ns};
+  if (keep)
+    ni_sums_keep_late(t, &o);
+  return 0;
+}
+
+static void add_heat(const struct ni_cell_sums *c, const struct ni_op_part *p, uint64_t ppm,
+                     struct ni_heat *heat, int64_t *heat_ppm) {
+  if (!heat->rows)
+    return;
+  const size_t at = (size_t)p->process * heat->bins + find_time_bin(c->s, time_of_entry(&p->e), heat->bins);
+  __atomic_fetch_add(&heat_ppm[at], (int64_t)ppm, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&heat->count[at], 1, __ATOMIC_RELAXED);
+}
+
+/* The operation's transfer is its least duration; first: who has it. */
+static int add_transfer(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
+                        uint32_t comm, struct ni_group_sums *g, uint32_t first) {
+  const struct ni_op_part *shortest = &op->part[first];
+  const uint64_t least = shortest->e.exec_ns;
   if (g->comm) {
     struct ni_value_sums *of_comm = ni_slice_of(&g->comm[comm]);
     if (!of_comm)
@@ -371,26 +371,61 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
     of_comm->transfer_ns += least;
   }
   t->comm[comm].transfer_ns += least;
-  t->comm[comm].kernel_ns += sum;
-  if ((e = add_crossing(c, t, op, comm, first)) < 0)
+  const int e = add_crossing(c, t, op, comm, first);
+  if (e < 0)
     return e;
-  struct ni_outlier slow = {.kind = NI_OUTLIER_SLOW,
-                            .group = op->part[first].e.timing,
-                            .comm = comm,
-                            .process = op->part[first].process,
-                            .rank = op->part[first].rank,
-                            .sn = op->sn,
-                            .us = (double)least / 1000,
-                            .lost_us = (double)least / 1000,
-                            .time_us = time_us(&op->part[first].e),
-                            .start_ns = op->part[first].e.start_ns};
+  const struct ni_outlier slow = {.kind = NI_OUTLIER_SLOW,
+                                  .group = shortest->e.timing,
+                                  .comm = comm,
+                                  .process = shortest->process,
+                                  .rank = shortest->rank,
+                                  .sn = op->sn,
+                                  .us = (double)least / 1000,
+                                  .lost_us = (double)least / 1000,
+                                  .time_us = time_of_entry(&shortest->e),
+                                  .start_ns = shortest->e.start_ns};
   ni_keep_worst(g->slow, &g->n_slow, &slow);
   return ni_dist_add(&g->transfer, least);
 }
 
+static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
+                         uint32_t comm, struct ni_group_sums *g, struct ni_heat *heat, int64_t *heat_ppm) {
+  int e = sort_durations(c, op);
+  if (e < 0)
+    return e;
+  uint64_t sum = 0;
+  uint32_t first = 0;
+  const bool alike = !has_root(c->s->cell[c->cell].func);
+  while (op->part[first].e.exec_ns != c->order[0])
+    first++;
+  if (alike)
+    add_lead_of_last(c, t, op, first);
+  for (uint32_t i = 0; i < op->n; i++) {
+    const struct ni_op_part *p = &op->part[i];
+    struct ni_process_sums *ps = &t->process[p->process];
+    const uint64_t twice = double_peers_median(c->order, op->n, p->e.exec_ns);
+    const uint64_t ppm = (uint64_t)((unsigned __int128)p->e.exec_ns * 2000000 / twice);
+    const bool is_first = i == first;
+    if (alike)
+      add_delay(&t->seat[p->seat], twice, p->e.exec_ns);
+    sum += p->e.exec_ns;
+    ps->compared++;
+    ps->relative_ppm += ppm;
+    ps->shortest += is_first;
+    /* with incidents: the last one, all waited for it */
+    if (p->e.exec_ns * 200 < twice * LATE_PERCENT)
+      e = add_late(c, t, op, comm, p, twice, is_first || !c->s->by_own_time);
+    if (e < 0)
+      return e;
+    add_heat(c, p, ppm, heat, heat_ppm);
+  }
+  t->comm[comm].kernel_ns += sum;
+  return add_transfer(c, t, op, comm, g, first);
+}
+
 /* Last stop - first start. The ranks of a collective overlap; where they do not, their clocks disagree. */
-static int job_view(struct ni_sums *t, const struct ni_operation *op, uint32_t comm,
-                    struct ni_group_sums *g) {
+static int add_job_time(struct ni_sums *t, const struct ni_operation *op, uint32_t comm,
+                        struct ni_group_sums *g) {
   int64_t first = INT64_MAX, last = INT64_MIN, latest_start = INT64_MIN, earliest_stop = INT64_MAX;
   struct ni_comm_sums *cs = &t->comm[comm];
   for (uint32_t i = 0; i < op->n; i++) {
@@ -426,16 +461,16 @@ static int job_view(struct ni_sums *t, const struct ni_operation *op, uint32_t c
  * Which operations are points: those whose number of what they are can be divided by the stride. So it
  * depends on no order.
  */
-static uint64_t pick_of(const struct ni_cell_sums *c, const struct ni_point *p) {
+static uint64_t hash_point(const struct ni_cell_sums *c, const struct ni_point *p) {
   return ni_mix(ni_mix(p->sn + 1) ^ (uint64_t)p->time_us) ^ ni_mix(c->s->comm[p->comm].hash);
 }
 
 /* From now on half as many. */
-static void thin_out(struct ni_cell_sums *c) {
+static void thin_out_points(struct ni_cell_sums *c) {
   uint32_t n = 0;
   c->stride *= 2;
   for (uint32_t i = 0; i < c->n_points; i++)
-    if (pick_of(c, &c->point[i]) % c->stride == 0)
+    if (hash_point(c, &c->point[i]) % c->stride == 0)
       c->point[n++] = c->point[i];
   c->n_points = n;
 }
@@ -447,7 +482,7 @@ static int add_point(struct ni_cell_sums *c, const struct ni_point *p) {
     return -ENOMEM;
   if (c->stride == 0)
     c->stride = 1;
-  for (; pick_of(c, p) % c->stride == 0; thin_out(c)) {
+  for (; hash_point(c, p) % c->stride == 0; thin_out_points(c)) {
     if (c->n_points == NI_SUM_SCATTER && c->stride < 1u << 30)
       continue;
     if (c->n_points < NI_SUM_SCATTER)
@@ -457,9 +492,12 @@ static int add_point(struct ni_cell_sums *c, const struct ni_point *p) {
   return 0;
 }
 
-static NI_ORDER_BY(by_number, struct ni_point, sn, comm)
+static int compare_points(const void *a, const void *b) {
+  const struct ni_point *x = a, *y = b;
+  return NI_BY(x, y, sn, comm);
+}
 
-    void ni_comm_sums_add(struct ni_comm_sums *to, const struct ni_comm_sums *from) {
+void ni_comm_sums_add(struct ni_comm_sums *to, const struct ni_comm_sums *from) {
   if (from->any && (!to->any || from->first_us < to->first_us))
     to->first_us = from->first_us;
   if (from->any && (!to->any || from->last_us > to->last_us))
@@ -482,14 +520,14 @@ int ni_points_add(struct ni_cell_sums *c, const void *points, uint32_t n, uint64
     if (c->stride == 0)
       c->stride = 1;
     else
-      thin_out(c);
+      thin_out_points(c);
   for (uint32_t i = 0; e == 0 && i < n; i++) {
     struct ni_point p;
     memcpy(&p, (const char *)points + i * sizeof p, sizeof p);
     e = add_point(c, &p);
   }
   if (both)
-    qsort(c->point, c->n_points, sizeof *c->point, by_number);
+    qsort(c->point, c->n_points, sizeof *c->point, compare_points);
   return e;
 }
 
@@ -509,7 +547,7 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
   if (e == 0 && c->r->opt.bucket_ns)
     e = add_to_buckets(c, t, op, comm);
   if (e == 0 && tagged && !c->r->opt.compat)
-    e = ni_tag_sums_take(&t->tags, op, c->s->cell[c->cell].msg_bytes, ni_name_text(&c->r->names, 0));
+    e = ni_tag_sums_count(&t->tags, op, c->s->cell[c->cell].msg_bytes, ni_name_text(&c->r->names, 0));
   for (int i = 0; i < NI_TIMING_COUNT; i++)
     if (seen & 1u << i && c->group[i])
       c->group[i]->operations++;
@@ -517,7 +555,8 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
     e = ni_dist_add(&c->busbw, (uint64_t)llround(mean_bytes_per_s * 1000));
     if (e == 0)
       e = add_point(
-          c, &(struct ni_point){op->sn, comm, (float)(mean_bytes_per_s / 1e9), time_us(&op->part[0].e)});
+          c,
+          &(struct ni_point){op->sn, comm, (float)(mean_bytes_per_s / 1e9), time_of_entry(&op->part[0].e)});
   }
   struct ni_comm_sums *cs = &t->comm[comm];
   c->operations++;
@@ -548,5 +587,5 @@ int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_opera
     cs->transfer_ns += op->part[0].e.exec_ns;
     cs->kernel_ns += op->part[0].e.exec_ns;
   }
-  return e < 0 ? e : job_view(t, op, comm, c->group[timing]);
+  return e < 0 ? e : add_job_time(t, op, comm, c->group[timing]);
 }

@@ -83,7 +83,7 @@ struct ni_cell_sums {
 int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
                 double mean_bytes_per_s, struct ni_heat *heat, int64_t *heat_ppm);
 /* Keeps it if it is among the NI_SUM_LATE worst. In whatever order they come, the same ones stay. */
-void ni_sums_late(struct ni_sums *t, const struct ni_outlier *o);
+void ni_sums_keep_late(struct ni_sums *t, const struct ni_outlier *o);
 /* For those who add sums of other processes (team/team.h). The group and the slice are made where there are
  * none; NULL: no memory. points: n of them from a cell of such a stride, as bytes. */
 struct ni_group_sums *ni_group_of(struct ni_cell_sums *c, unsigned timing);

@@ -11,29 +11,32 @@ struct feed {
 };
 
 /* What summing by time says, where that was asked for. */
-static int said(struct feed *f, int e) {
+static int explain_too_many(struct feed *f, int e) {
   if (e == -E2BIG)
-    ni_buckets_too_many(f->r, "series_hosts", "host, device and counter");
+    ni_buckets_fail_too_many(f->r, "series_hosts", "host, device and counter");
   return e;
 }
 
-static int set(void *arg, const char *host, const struct ni_set *x) {
+static int begin_counter_set(void *arg, const char *host, const struct ni_set *x) {
   struct feed *f = arg;
-  int e = f->r->opt.bucket_ns ? said(f, ni_host_buckets_set(f->r, &f->s->buckets.hosts, host, x)) : 0;
+  int e = f->r->opt.bucket_ns
+      ? explain_too_many(f, ni_host_buckets_begin_set(f->r, &f->s->buckets.hosts, host, x))
+      : 0;
   return e < 0 ? e : ni_beside_set(&f->s->beside, host, x);
 }
 
-static int pair(void *arg, const struct ni_series_sample *after, const struct ni_reading *before) {
+static int add_counter_pair(void *arg, const struct ni_series_sample *after,
+                            const struct ni_reading *before) {
   struct feed *f = arg;
   f->s->counter_samples++;
   ni_beside_sample(&f->s->beside, before, after->reading);
   int e = f->r->opt.bucket_ns
-      ? said(f, ni_host_buckets_add(&f->s->buckets.hosts, f->r->opt.bucket_ns, after, before))
+      ? explain_too_many(f, ni_host_buckets_add(&f->s->buckets.hosts, f->r->opt.bucket_ns, after, before))
       : 0;
   return e == 0 && f->also ? f->also->pair(f->also->arg, after, before) : e;
 }
 
-static int read_files(struct ni_run *r, struct feed *f) {
+static int read_counter_files(struct ni_run *r, struct feed *f) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < r->files.n; i++) {
     const struct ni_file *file = &r->files.file[i];
@@ -43,9 +46,10 @@ static int read_files(struct ni_run *r, struct feed *f) {
     if (f->also)
       e = f->also->begin(f->also->arg, i);
     if (e == 0)
-      e = ni_series_pairs(file->path, &(struct ni_series_pairs){f, set, pair}, &end);
+      e = ni_series_pairs(file->path, &(struct ni_series_pairs){f, begin_counter_set, add_counter_pair},
+                          &end);
     if (e == 0)
-      e = said(f, ni_host_buckets_flush(&f->s->buckets.hosts));
+      e = explain_too_many(f, ni_host_buckets_flush(&f->s->buckets.hosts));
     if (e == 0 && f->also)
       e = f->also->end(f->also->arg);
   }
@@ -53,7 +57,7 @@ static int read_files(struct ni_run *r, struct feed *f) {
 }
 
 /* Of a host: what its NICs sent, where NCCL's proxies tell what they did. */
-static int add_sent(struct ni_run *r, struct ni_summary *s) {
+static int sum_sent_bytes(struct ni_run *r, struct ni_summary *s) {
   if (!(s->sent = calloc(s->n_hosts + 1, sizeof *s->sent)))
     return -ENOMEM;
   for (uint32_t h = 0; h < s->n_hosts; h++) {
@@ -95,11 +99,11 @@ int ni_counters_build(struct ni_run *r, struct ni_summary *s, const struct ni_co
                                    .gpu_pci = x->gpu_pci ? ni_name_text(&r->names, x->gpu_pci) : NULL};
   }
   ni_beside_begin(&s->beside, p, s->n_processes, s->first_us * 1000, s->last_us * 1000, s->n_bins);
-  int e = read_files(r, &(struct feed){r, s, also});
+  int e = read_counter_files(r, &(struct feed){r, s, also});
   if (e == 0)
     e = ni_beside_end(&s->beside);
   if (e == 0)
-    e = add_sent(r, s);
+    e = sum_sent_bytes(r, s);
   s->beside.process = NULL;
   free(p);
   return e;

@@ -30,12 +30,13 @@ struct joining {
   atomic_uint next;           /* of by_size; relaxed: a ticket */
 };
 
-static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
+static int init_sums(struct ni_sums *t, const struct ni_summary *s) {
   t->process = calloc(s->n_processes ? s->n_processes : 1, sizeof *t->process);
   t->comm = calloc(s->n_comms ? s->n_comms : 1, sizeof *t->comm);
   t->seat = calloc(s->n_seats + 1, sizeof *t->seat);
   t->late = malloc(NI_SUM_LATE * sizeof *t->late);
-  if (!t->process || !t->comm || !t->seat || !t->late)
+  const bool has_room = t->process && t->comm && t->seat && t->late;
+  if (!has_room)
     return -ENOMEM;
   for (size_t i = 0; i < s->n_comms; i++) {
     t->comm[i].first_ns = INT64_MAX;
@@ -44,7 +45,7 @@ static int sums_init(struct ni_sums *t, const struct ni_summary *s) {
   return 0;
 }
 
-static int sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_summary *s) {
+static int merge_sums(struct ni_sums *a, const struct ni_sums *b, const struct ni_summary *s) {
   for (size_t i = 0; i < s->n_processes; i++)
     ni_add_counts(a->process[i].all, b->process[i].all);
   for (size_t i = 0; i < s->n_comms; i++)
@@ -52,15 +53,15 @@ static int sums_add(struct ni_sums *a, const struct ni_sums *b, const struct ni_
   for (size_t i = 0; i < s->n_seats; i++)
     ni_add_counts(a->seat[i].all, b->seat[i].all);
   for (size_t i = 0; i < b->n_late; i++)
-    ni_sums_late(a, &b->late[i]);
+    ni_sums_keep_late(a, &b->late[i]);
   ni_add_counts(a->all, b->all);
-  int e = ni_tag_sums_add(&a->tags, &b->tags);
+  int e = ni_tag_sums_merge(&a->tags, &b->tags);
   if (e == 0)
     e = ni_crossings_merge(&a->crossings, &b->crossings);
   return e < 0 ? e : ni_bucket_merge(&a->buckets, &b->buckets);
 }
 
-static void sums_free(struct ni_sums *t) {
+static void free_sums(struct ni_sums *t) {
   ni_bucket_free(&t->buckets);
   ni_tag_sums_free(&t->tags);
   ni_crossings_free(&t->crossings);
@@ -94,7 +95,8 @@ static int add_parts(const struct joining *j, struct ni_slices *out, uint32_t gr
     bool any = false;
     /* they stand by host */
     for (i = by_host ? i : 0; i < s->n_processes && (!by_host || s->process[i].host == k); i++) {
-      if (!g->process[i] || e < 0 || (!by_host && s->process[i].log_group != k))
+      const bool is_part = by_host || s->process[i].log_group == k;
+      if (!g->process[i] || e < 0 || !is_part)
         continue;
       any = true;
       e = ni_dist_merge(&sum.us, &g->process[i]->us);
@@ -192,7 +194,7 @@ static int fill_group(const struct joining *j, const struct ni_cell_sums *c, uns
   return e;
 }
 
-static int by_mix(const void *a, const void *b) {
+static int compare_mixes(const void *a, const void *b) {
   const struct ni_mix *x = a, *y = b;
   if (x->records != y->records)
     return x->records > y->records ? -1 : 1;
@@ -220,7 +222,7 @@ static int fill_cell(const struct joining *j, struct ni_cell_sums *c, struct ni_
       const uint32_t at = out->n_groups;
       e = fill_group(j, c, t, out);
       if (e == 0)
-        qsort(out->mix + out->group[at].mix, out->group[at].n_mix, sizeof *out->mix, by_mix);
+        qsort(out->mix + out->group[at].mix, out->group[at].n_mix, sizeof *out->mix, compare_mixes);
     }
   /* There may be tens of thousands of cells with a few slices each. */
   struct ni_slices *slices[] = {&out->comm, &out->process, &out->host, &out->log_group};
@@ -272,8 +274,8 @@ static double make_row(const struct joining *j, const struct ni_cell *cell, cons
   return (double)sum / (double)n;
 }
 
-static int take(const struct joining *j, struct ni_cell_sums *c, struct ni_sums *t,
-                const struct ni_operation *op, void *rows) {
+static int count_joined_operation(const struct joining *j, struct ni_cell_sums *c, struct ni_sums *t,
+                                  const struct ni_operation *op, void *rows) {
   int32_t nnodes[8];
   struct ni_operation_row row;
   double mean = make_row(j, &j->s->cell[c->cell], op, nnodes, &row);
@@ -282,7 +284,7 @@ static int take(const struct joining *j, struct ni_cell_sums *c, struct ni_sums 
 }
 
 /* --skip-first: the first operations of each communicator in this cell are warm-up. */
-static bool skipped(const struct joining *j, uint64_t *taken, const struct ni_operation *op) {
+static bool is_skipped(const struct joining *j, uint64_t *taken, const struct ni_operation *op) {
   return j->r->opt.skip_first && taken[op->comm]++ < j->r->opt.skip_first;
 }
 
@@ -302,17 +304,17 @@ static int join_cell(const struct joining *j, struct ni_sum_cell *ours, struct n
   while (e == 0 && (got = ni_join_next(join, &op)) > 0) {
     if ((++n & 1023) == 0 && ni_run_stopped(r))
       break;
-    if (skipped(j, taken, &op)) {
+    if (is_skipped(j, taken, &op)) {
       t->skipped += op.n;
       continue;
     }
     if (ours->kind != NI_KIND_P2P) {
-      e = take(j, c, t, &op, rows);
+      e = count_joined_operation(j, c, t, &op, rows);
       continue;
     }
     for (uint32_t i = 0; i < op.n && e == 0; i++) {
       struct ni_operation one = {op.sn, op.comm, 1, &op.part[i]};
-      e = take(j, c, t, &one, rows);
+      e = count_joined_operation(j, c, t, &one, rows);
     }
   }
   if (e == 0)
@@ -326,7 +328,7 @@ static int join_cell(const struct joining *j, struct ni_sum_cell *ours, struct n
 }
 
 /* place: among all cells by number of records. */
-static struct ni_cell_sums empty_cell(const struct joining *j, uint32_t at, uint32_t place) {
+static struct ni_cell_sums init_cell_sums(const struct joining *j, uint32_t at, uint32_t place) {
   return (struct ni_cell_sums){.r = j->r,
                                .s = j->s,
                                .cell = at,
@@ -335,10 +337,10 @@ static struct ni_cell_sums empty_cell(const struct joining *j, uint32_t at, uint
                                .slices = place < j->slice_cells};
 }
 
-static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct ni_sums *t) {
+static int sum_cell(const struct joining *j, uint32_t at, uint32_t place, struct ni_sums *t) {
   struct ni_run *r = j->r;
   struct ni_sum_cell *ours = &r->cell[r->cell_order[at]];
-  struct ni_cell_sums c = empty_cell(j, at, place);
+  struct ni_cell_sums c = init_cell_sums(j, at, place);
   int e = r->opt.approximate ? ni_log_sums_cell(&c, t, ours) : join_cell(j, ours, &c, t);
   if (e == 0 && j->ours) {
     j->ours[at] = c;
@@ -351,11 +353,11 @@ static int run_cell(const struct joining *j, uint32_t at, uint32_t place, struct
   return e;
 }
 
-static void *work(void *arg) {
+static void *sum_cells_of_thread(void *arg) {
   struct joining *j = arg;
   struct ni_run *r = j->r;
   struct ni_sums t = {0};
-  int e = sums_init(&t, j->s);
+  int e = init_sums(&t, j->s);
   while (e == 0 && !ni_run_stopped(r)) {
     uint32_t i = atomic_fetch_add_explicit(&j->next, 1, memory_order_relaxed);
     if (i >= j->s->n_cells)
@@ -363,36 +365,38 @@ static void *work(void *arg) {
     uint32_t at = j->by_size[i];
     if (j->ours && !j->s->cell[at].chunks)
       continue; /* another rank's */
-    e = run_cell(j, at, i, &t);
+    e = sum_cell(j, at, i, &t);
     ni_progress_add(&r->progress, r->cell[r->cell_order[at]].records, 1);
   }
   pthread_mutex_lock(&r->lock);
   if (t.process && t.comm && t.late && e == 0)
-    e = sums_add(&j->sums, &t, j->s);
+    e = merge_sums(&j->sums, &t, j->s);
   pthread_mutex_unlock(&r->lock);
   if (e == -E2BIG)
-    ni_buckets_too_many(r, "series", "part of the logs, communicator, function and timing source");
+    ni_buckets_fail_too_many(r, "series", "part of the logs, communicator, function and timing source");
   else if (e < 0)
     ni_run_fail(r, e, "%s/summary: %s", r->tmp_dir, strerror(-e));
-  sums_free(&t);
+  free_sums(&t);
   return NULL;
 }
 
-static int by_records(const void *a, const void *b, void *run) {
+static int compare_cells_by_records(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   uint64_t p = r->cell[r->cell_order[x]].records, q = r->cell[r->cell_order[y]].records;
-  return p != q ? (p > q ? -1 : 1) : x < y ? -1 : 1;
+  if (p != q)
+    return p > q ? -1 : 1;
+  return x < y ? -1 : 1;
 }
 
 /* Cell after cell, so that rank 0 has one at a time. */
-static int add_up(struct joining *j) {
+static int sum_team_cells(struct joining *j) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < j->s->n_cells; i++) {
     const uint32_t at = j->by_size[i];
     struct ni_cell_sums *c = &j->ours[at];
     if (!c->r)
-      *c = empty_cell(j, at, i);
+      *c = init_cell_sums(j, at, i);
     e = ni_team_cell(c);
     if (e == 0 && j->r->team->rank == 0)
       e = fill_cell(j, c, &j->result[at]);
@@ -401,7 +405,7 @@ static int add_up(struct joining *j) {
   return e == 0 ? ni_team_sums(j->r, j->s, &j->sums, j->heat_ppm) : e;
 }
 
-static int heat_init(struct joining *j) {
+static int init_heat(struct joining *j) {
   struct ni_heat *h = &j->s->heat;
   if (!j->page || j->s->n_processes < 2 || j->s->n_processes > NI_SUM_HEAT_CELLS)
     return 0;
@@ -416,14 +420,15 @@ static int heat_init(struct joining *j) {
   return h->relative && h->count && j->heat_ppm ? 0 : -ENOMEM;
 }
 
-int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink *rows) {
+int ni_figures_sum(struct ni_run *r, struct ni_summary *s, const struct ni_sink *rows) {
   struct joining j = {.r = r, .s = s, .rows = rows, .page = !r->opt.no_html && !r->opt.compat};
-  int e = sums_init(&j.sums, s);
-  j.by_size = ni_order((uint32_t)s->n_cells, by_records, r);
+  int e = init_sums(&j.sums, s);
+  j.by_size = ni_order((uint32_t)s->n_cells, compare_cells_by_records, r);
   j.result = calloc(s->n_cells + 1, sizeof *j.result);
   if (r->team)
     j.ours = calloc(s->n_cells + 1, sizeof *j.ours);
-  if (!j.by_size || !j.result || (r->team && !j.ours))
+  const bool has_room = j.by_size && j.result && (!r->team || j.ours);
+  if (!has_room)
     e = -ENOMEM;
   j.slice_cells = NI_SUM_SLICES / (s->n_processes + s->n_comms + s->n_hosts + s->n_log_groups + 1);
   if (j.slice_cells == 0)
@@ -434,18 +439,18 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   for (uint32_t i = 0; s->no_bins && i <= s->n_bins; i++)
     s->no_bins[i] = (struct ni_time_bin){0, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
   if (e == 0)
-    e = heat_init(&j);
+    e = init_heat(&j);
   if (e == 0) {
     uint64_t records = 0;
     for (uint32_t i = 0; i < r->n_cells; i++)
       records += r->cell[i].records;
     ni_progress_begin(&r->progress, "figures", records, false, s->n_cells);
-    (void)ni_threads(r->opt.jobs, work, &j, 0);
+    (void)ni_threads(r->opt.jobs, sum_cells_of_thread, &j, 0);
     ni_progress_end(&r->progress);
     e = r->stop && *r->stop ? -EINTR : atomic_load_explicit(&r->error, memory_order_relaxed);
   }
   if (e == 0 && r->team)
-    e = add_up(&j);
+    e = sum_team_cells(&j);
   const bool here = e == 0 && (!r->team || r->team->rank == 0);
   if (here)
     e = ni_figures_gather(s, j.result, &j.sums);
@@ -466,6 +471,6 @@ int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink 
   free(j.result);
   free(j.by_size);
   free(j.heat_ppm);
-  sums_free(&j.sums);
+  free_sums(&j.sums);
   return e;
 }

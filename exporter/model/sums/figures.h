@@ -23,6 +23,6 @@ struct ni_operation_row {
  * back. rows: where each operation goes, with a const struct ni_cell * as `what` and a const struct
  * ni_operation_row * as `row`; NULL: nowhere. Main thread. 0 or -errno, told by ni_run_fail().
  */
-int ni_figures_all(struct ni_run *r, struct ni_summary *s, const struct ni_sink *rows);
+int ni_figures_sum(struct ni_run *r, struct ni_summary *s, const struct ni_sink *rows);
 
 #endif

@@ -6,14 +6,14 @@
 
 #include "exporter/base/order.h"
 
-static int by_loss(const void *a, const void *b) {
+static int compare_outliers_by_loss(const void *a, const void *b) {
   const struct ni_outlier *x = a, *y = b;
   if (x->lost_us != y->lost_us)
     return x->lost_us > y->lost_us ? -1 : 1;
   return NI_BY(x, y, group, comm, sn, rank, kind);
 }
 
-static void move_slices(struct ni_slice *to, size_t *n, const struct ni_slices *from, uint32_t base) {
+static void append_slices(struct ni_slice *to, size_t *n, const struct ni_slices *from, uint32_t base) {
   for (size_t i = 0; i < from->n; i++) {
     to[*n] = from->item[i];
     to[(*n)++].group += base;
@@ -54,7 +54,9 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
   s->by_host = calloc(host + 1, sizeof *s->by_host);
   s->by_log_group = calloc(log_group + 1, sizeof *s->by_log_group);
   s->outlier = calloc(outliers + t->n_late + 1, sizeof *s->outlier);
-  if (!s->group || !s->mix || !s->by_comm || !s->by_process || !s->by_host || !s->by_log_group || !s->outlier)
+  const bool has_slices = s->by_comm && s->by_process && s->by_host && s->by_log_group;
+  const bool has_room = s->group && s->mix && has_slices && s->outlier;
+  if (!has_room)
     return -ENOMEM;
   for (size_t i = 0; i < s->n_cells; i++) {
     struct ni_cell_result *x = &result[i];
@@ -68,10 +70,10 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
       s->groups_without_slices += x->n_groups;
     for (size_t m = 0; m < x->n_mix; m++)
       s->mix[s->n_mix++] = x->mix[m];
-    move_slices(s->by_comm, &s->n_by_comm, &x->comm, base);
-    move_slices(s->by_process, &s->n_by_process, &x->process, base);
-    move_slices(s->by_host, &s->n_by_host, &x->host, base);
-    move_slices(s->by_log_group, &s->n_by_log_group, &x->log_group, base);
+    append_slices(s->by_comm, &s->n_by_comm, &x->comm, base);
+    append_slices(s->by_process, &s->n_by_process, &x->process, base);
+    append_slices(s->by_host, &s->n_by_host, &x->host, base);
+    append_slices(s->by_log_group, &s->n_by_log_group, &x->log_group, base);
     for (uint32_t o = 0; o < x->n_outliers; o++) {
       s->outlier[s->n_outliers] = x->outlier[o];
       s->outlier[s->n_outliers++].group += base;
@@ -88,7 +90,7 @@ int ni_figures_gather(struct ni_summary *s, struct ni_cell_result *result, const
     s->outlier[s->n_outliers++].group = group[t->late[i].group];
   }
   free(group);
-  qsort(s->outlier, s->n_outliers, sizeof *s->outlier, by_loss);
+  qsort(s->outlier, s->n_outliers, sizeof *s->outlier, compare_outliers_by_loss);
   return 0;
 }
 

@@ -5,7 +5,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
-#include "exporter/model/sums/reading/right_clocks.h"
+#include "exporter/model/sums/reading/correct_clocks.h"
 
 struct open_piece {
   struct ni_segment_reader reader;
@@ -13,7 +13,7 @@ struct open_piece {
   const struct ni_piece *piece;
 };
 
-struct stream {
+struct rank_stream {
   const struct ni_who_member *member;
   uint32_t process, seat;  /* in the result */
   struct ni_piece **piece; /* by smallest sn */
@@ -25,9 +25,9 @@ struct stream {
   struct ni_stream_clock clock;
 };
 
-struct comm {
+struct comm_streams {
   uint32_t comm, order; /* ours; place in the result */
-  struct stream *stream;
+  struct rank_stream *stream;
   size_t n;
   uint64_t sn; /* smallest head */
 };
@@ -35,15 +35,15 @@ struct comm {
 struct ni_join {
   struct ni_run *r;
   struct ni_sum_cell *cell;
-  struct stream *stream;
-  struct comm *comm, **heap;
+  struct rank_stream *stream;
+  struct comm_streams *comm, **heap;
   size_t n_heap, n_comms, n_streams;
   struct ni_op_part *part;
   size_t cap_part;
   uint64_t duplicates;
 };
 
-static bool piece_before(const struct ni_piece *a, const struct ni_piece *b) {
+static bool is_piece_before(const struct ni_piece *a, const struct ni_piece *b) {
   if (a->file != b->file)
     return a->file < b->file;
   if (a->range != b->range)
@@ -52,7 +52,7 @@ static bool piece_before(const struct ni_piece *a, const struct ni_piece *b) {
 }
 
 /* By communicator, rank, process, smallest sn, place in the input. */
-static int by_stream(const void *a, const void *b, void *run) {
+static int compare_by_stream(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
   const struct ni_piece *x = *(struct ni_piece *const *)a, *y = *(struct ni_piece *const *)b;
   const struct ni_who_member *m = &r->who.member[x->member], *k = &r->who.member[y->member];
@@ -66,10 +66,10 @@ static int by_stream(const void *a, const void *b, void *run) {
     return p < q ? -1 : 1;
   if (x->s.min_sn != y->s.min_sn)
     return x->s.min_sn < y->s.min_sn ? -1 : 1;
-  return piece_before(x, y) ? -1 : 1;
+  return is_piece_before(x, y) ? -1 : 1;
 }
 
-static int open_next(struct ni_join *j, struct stream *s) {
+static int open_next_piece(struct ni_join *j, struct rank_stream *s) {
   if (!ni_array_room_one(s->open, s->n_open, s->cap_open))
     return -ENOMEM;
   struct open_piece *o = &s->open[s->n_open];
@@ -84,55 +84,62 @@ static int open_next(struct ni_join *j, struct stream *s) {
   return 1;
 }
 
-static void take_head(struct stream *s, const struct ni_entry *head) {
+static void set_head(struct rank_stream *s, const struct ni_entry *head) {
   s->head = *head;
-  ni_right_entry(&s->clock, &s->head);
+  ni_correct_entry(&s->clock, &s->head);
+}
+
+static bool is_head_before(const struct open_piece *a, const struct open_piece *b) {
+  if (a->head.sn != b->head.sn)
+    return a->head.sn < b->head.sn;
+  return is_piece_before(a->piece, b->piece);
 }
 
 /* Takes the smallest of the open heads; opens a piece once its numbers may come. */
-static int choose(struct ni_join *j, struct stream *s) {
+static int choose_head(struct ni_join *j, struct rank_stream *s) {
   for (;;) {
     size_t best = 0;
     for (size_t i = 1; i < s->n_open; i++)
-      if (s->open[i].head.sn < s->open[best].head.sn ||
-          (s->open[i].head.sn == s->open[best].head.sn &&
-           piece_before(s->open[i].piece, s->open[best].piece)))
+      if (is_head_before(&s->open[i], &s->open[best]))
         best = i;
-    if (s->next == s->n || (s->n_open && s->piece[s->next]->s.min_sn > s->open[best].head.sn)) {
+    const bool is_due =
+        s->next < s->n && (!s->n_open || s->piece[s->next]->s.min_sn <= s->open[best].head.sn);
+    if (!is_due) {
       s->has = s->n_open > 0;
       s->at = best;
       if (s->has)
-        take_head(s, &s->open[best].head);
+        set_head(s, &s->open[best].head);
       return 0;
     }
-    int e = open_next(j, s);
+    int e = open_next_piece(j, s);
     if (e < 0)
       return e;
   }
 }
 
-static int advance(struct ni_join *j, struct stream *s) {
+static int advance_stream(struct ni_join *j, struct rank_stream *s) {
   struct open_piece *o = &s->open[s->at];
   int e = ni_segment_next(&o->reader, &o->head);
   if (e < 0)
     return e;
-  if (e > 0 && s->n_open == 1 && (s->next == s->n || s->piece[s->next]->s.min_sn > o->head.sn)) {
-    take_head(s, &o->head);
+  const bool is_next_later = s->next == s->n || s->piece[s->next]->s.min_sn > o->head.sn;
+  if (e > 0 && s->n_open == 1 && is_next_later) {
+    set_head(s, &o->head);
     return 0;
   }
   if (e == 0) {
     ni_segment_read_end(&o->reader);
     *o = s->open[--s->n_open];
   }
-  return choose(j, s);
+  return choose_head(j, s);
 }
 
-static bool comm_before(const struct comm *a, const struct comm *b) {
+static bool is_comm_before(const struct comm_streams *a, const struct comm_streams *b) {
   return a->sn != b->sn ? a->sn < b->sn : a->order < b->order;
 }
 
 /* The smallest head of its streams; false: all are at their end. */
-static bool smallest(struct comm *c) {
+static bool find_smallest_head(struct comm_streams *c) {
   bool any = false;
   for (size_t i = 0; i < c->n; i++) {
     if (!c->stream[i].has || (any && c->stream[i].head.sn >= c->sn))
@@ -150,7 +157,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
     return -ENOMEM;
   j->r = r;
   j->cell = cell;
-  qsort_r(cell->piece, cell->n, sizeof *cell->piece, by_stream, r);
+  qsort_r(cell->piece, cell->n, sizeof *cell->piece, compare_by_stream, r);
   size_t n_streams = 0, n_comms = 0;
   for (size_t i = 0; i < cell->n; i++) {
     bool new_stream = i == 0 || cell->piece[i]->member != cell->piece[i - 1]->member;
@@ -160,7 +167,7 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
   }
   j->stream = calloc(n_streams, sizeof *j->stream);
   j->comm = calloc(n_comms, sizeof *j->comm);
-  j->heap = calloc(n_comms, sizeof(struct comm *));
+  j->heap = calloc(n_comms, sizeof(struct comm_streams *));
   if (!j->stream || !j->comm || !j->heap)
     return -ENOMEM;
   for (size_t i = 0; i < cell->n; i++) {
@@ -169,30 +176,31 @@ int ni_join_begin(struct ni_join **out, struct ni_run *r, struct ni_sum_cell *ce
       j->stream[j->n_streams - 1].n++;
       continue;
     }
-    struct stream *s = &j->stream[j->n_streams++];
-    *s = (struct stream){.member = m,
-                         .process = r->process_at[m->process],
-                         .seat = r->seat_at[cell->piece[i]->member],
-                         .piece = &cell->piece[i],
-                         .n = 1,
-                         .clock = ni_stream_clock(r, cell->piece[i]->member, cell)};
+    struct rank_stream *s = &j->stream[j->n_streams++];
+    *s = (struct rank_stream){.member = m,
+                              .process = r->process_at[m->process],
+                              .seat = r->seat_at[cell->piece[i]->member],
+                              .piece = &cell->piece[i],
+                              .n = 1,
+                              .clock = ni_stream_clock(r, cell->piece[i]->member, cell)};
     if (j->n_comms == 0 || j->comm[j->n_comms - 1].comm != m->comm)
-      j->comm[j->n_comms++] = (struct comm){.comm = m->comm, .order = r->comm_at[m->comm], .stream = s};
+      j->comm[j->n_comms++] =
+          (struct comm_streams){.comm = m->comm, .order = r->comm_at[m->comm], .stream = s};
     j->comm[j->n_comms - 1].n++;
   }
   for (size_t i = 0; i < j->n_streams; i++) {
-    int e = choose(j, &j->stream[i]);
+    int e = choose_head(j, &j->stream[i]);
     if (e < 0)
       return e;
   }
   for (size_t i = 0; i < j->n_comms; i++)
-    if (smallest(&j->comm[i]))
+    if (find_smallest_head(&j->comm[i]))
       j->heap[j->n_heap++] = &j->comm[i];
-  ni_heap_make(j->heap, j->n_heap, comm_before);
+  ni_heap_make(j->heap, j->n_heap, is_comm_before);
   return 0;
 }
 
-static int add_part(struct ni_join *j, struct ni_operation *op, const struct stream *s) {
+static int append_part(struct ni_join *j, struct ni_operation *op, const struct rank_stream *s) {
   for (uint32_t i = op->n; i-- > 0 && j->part[i].rank == s->member->rank;)
     if (j->cell->kind != NI_KIND_P2P || ni_entry_peer(&j->part[i].e) == ni_entry_peer(&s->head)) {
       j->duplicates++;
@@ -208,21 +216,21 @@ static int add_part(struct ni_join *j, struct ni_operation *op, const struct str
 int ni_join_next(struct ni_join *j, struct ni_operation *op) {
   if (j->n_heap == 0)
     return 0;
-  struct comm *c = j->heap[0];
+  struct comm_streams *c = j->heap[0];
   *op = (struct ni_operation){.sn = c->sn, .comm = c->comm};
   for (size_t i = 0; i < c->n; i++) {
-    struct stream *s = &c->stream[i];
+    struct rank_stream *s = &c->stream[i];
     while (s->has && s->head.sn == c->sn) {
-      int e = add_part(j, op, s);
+      int e = append_part(j, op, s);
       if (e == 0)
-        e = advance(j, s);
+        e = advance_stream(j, s);
       if (e < 0)
         return e;
     }
   }
-  if (!smallest(c))
+  if (!find_smallest_head(c))
     j->heap[0] = j->heap[--j->n_heap];
-  ni_heap_down(j->heap, j->n_heap, 0, comm_before);
+  ni_heap_down(j->heap, j->n_heap, 0, is_comm_before);
   return 1;
 }
 

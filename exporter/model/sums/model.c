@@ -66,7 +66,9 @@ void ni_file_word(const char *name, char *out, size_t size) {
   size_t n = 0;
   for (const unsigned char *p = (const unsigned char *)name; *p && n + 4 < size && n < 160; p++) {
     unsigned c = *p;
-    if ((c - '0' < 10) || ((c | 32) - 'a' < 26) || c == '-' || c == '_')
+    const bool is_letter = (c | 32) - 'a' < 26, is_digit = c - '0' < 10;
+    const bool stays = is_letter || is_digit || c == '-' || c == '_';
+    if (stays)
       out[n++] = (char)c;
     else
       n += (size_t)snprintf(out + n, size - n, "%%%02X", c);
@@ -87,15 +89,17 @@ void ni_heat_sources(const struct ni_summary *s, uint32_t *source) {
   }
 }
 
-static int by_share(const void *a, const void *b, void *summary) {
+static int compare_groups_by_share(const void *a, const void *b, void *summary) {
   const struct ni_summary *s = summary;
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   double p = s->group[x].time_share, q = s->group[y].time_share;
-  return p != q ? (p > q ? -1 : 1) : x < y ? -1 : x > y;
+  if (p != q)
+    return p > q ? -1 : 1;
+  return x < y ? -1 : x > y;
 }
 
 uint32_t *ni_groups_by_share(const struct ni_summary *s) {
-  return ni_order((uint32_t)s->n_groups, by_share, (void *)s);
+  return ni_order((uint32_t)s->n_groups, compare_groups_by_share, (void *)s);
 }
 
 void ni_render_say(const struct ni_render_options *o, const char *line) {

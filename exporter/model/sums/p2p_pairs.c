@@ -31,25 +31,25 @@ struct waiting {
   uint8_t timing;
 };
 
-struct queue {
+struct waiting_queue {
   struct waiting *item;
   uint32_t first, n, cap;
 };
 
-struct pair {
+struct open_pair {
   uint32_t comm; /* in the result */
   int32_t from, to;
   uint32_t from_process, to_process;
   uint64_t count[2], matched, exec_ns, waited_ns[2]; /* [0] Send, [1] Recv */
   struct ni_dist us[2], transfer;
-  struct queue queue[2];
+  struct waiting_queue queue[2];
   bool unmatchable; /* its queue did not fit, or its records were sampled: its order is lost */
 };
 
 struct matching {
   struct ni_run *r;
   struct ni_summary *s;
-  struct pair *pair;
+  struct open_pair *pair;
   uint32_t n;
   struct ni_index at_hash;
   uint64_t waiting;
@@ -58,11 +58,12 @@ struct matching {
 };
 
 /* *out NULL: there are too many. */
-static int find(struct matching *m, uint32_t comm, int32_t from, int32_t to, struct pair **out) {
+static int find_or_add_pair(struct matching *m, uint32_t comm, int32_t from, int32_t to,
+                            struct open_pair **out) {
   const uint64_t hash = ni_hash(ni_hash(comm, (uint32_t)from), (uint32_t)to);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&m->at_hash, hash, &at)) != NI_INDEX_NONE;) {
-    struct pair *p = *out = &m->pair[k];
+    struct open_pair *p = *out = &m->pair[k];
     if (p->comm == comm && p->from == from && p->to == to)
       return 0;
   }
@@ -71,19 +72,19 @@ static int find(struct matching *m, uint32_t comm, int32_t from, int32_t to, str
     return 0;
   if (ni_index_add(&m->at_hash, hash, m->n) < 0)
     return -ENOMEM;
-  struct pair *p = *out = &m->pair[m->n++];
-  *p = (struct pair){.comm = comm,
-                     .from = from,
-                     .to = to,
-                     .from_process = UINT32_MAX,
-                     .to_process = UINT32_MAX,
-                     .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}},
-                     .transfer = {.limit = DIST_LIMIT},
-                     .unmatchable = m->sampled[comm]};
+  struct open_pair *p = *out = &m->pair[m->n++];
+  *p = (struct open_pair){.comm = comm,
+                          .from = from,
+                          .to = to,
+                          .from_process = UINT32_MAX,
+                          .to_process = UINT32_MAX,
+                          .us = {{.limit = DIST_LIMIT}, {.limit = DIST_LIMIT}},
+                          .transfer = {.limit = DIST_LIMIT},
+                          .unmatchable = m->sampled[comm]};
   return 0;
 }
 
-static int push(struct queue *q, const struct waiting *w) {
+static int push_waiting(struct waiting_queue *q, const struct waiting *w) {
   if (q->n == q->cap) {
     uint32_t cap = q->cap ? 2 * q->cap : 8;
     struct waiting *p = malloc(cap * sizeof *p);
@@ -92,18 +93,18 @@ static int push(struct queue *q, const struct waiting *w) {
     for (uint32_t i = 0; i < q->n; i++)
       p[i] = q->item[(q->first + i) % q->cap];
     free(q->item);
-    *q = (struct queue){p, 0, q->n, cap};
+    *q = (struct waiting_queue){p, 0, q->n, cap};
   }
   q->item[(q->first + q->n++) % q->cap] = *w;
   return 0;
 }
 
 /* x stands before y, by their numbers: of whatever follows y on its side none is that of x. */
-static bool is_past(const struct waiting *x, const struct waiting *y) {
+static bool is_number_before(const struct waiting *x, const struct waiting *y) {
   return x->pair_sn != NI_NO_SN && y->pair_sn != NI_NO_SN && x->pair_sn < y->pair_sn;
 }
 
-static struct waiting pop(struct matching *m, struct queue *q) {
+static struct waiting pop_waiting(struct matching *m, struct waiting_queue *q) {
   const struct waiting first = q->item[q->first];
   q->first = (q->first + 1) % q->cap;
   q->n--;
@@ -111,12 +112,27 @@ static struct waiting pop(struct matching *m, struct queue *q) {
   return first;
 }
 
+/* Who waited in a message, and how long it took: as long as the shorter one of both. */
+static int compare_sides(struct open_pair *p, const struct waiting *send, const struct waiting *recv) {
+  /*
+   * Durations by different clocks are not compared, and the bracket around the enqueue says nothing of the
+   * kernel.
+   */
+  if (send->timing != recv->timing || recv->timing == NI_TIMING_COLLECTIVE_CPU)
+    return 0;
+  if (send->exec_ns > recv->exec_ns)
+    p->waited_ns[0] += send->exec_ns - recv->exec_ns;
+  else
+    p->waited_ns[1] += recv->exec_ns - send->exec_ns;
+  return ni_dist_add(&p->transfer, send->exec_ns < recv->exec_ns ? send->exec_ns : recv->exec_ns);
+}
+
 /* side: 0 Send, 1 Recv. */
-static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
+static int match_record(struct matching *m, const struct ni_op_part *part, uint32_t comm, int side) {
   const int32_t peer = ni_entry_peer(&part->e), from = side ? peer : part->rank,
                 to = side ? part->rank : peer;
-  struct pair *p;
-  int e = find(m, comm, from, to, &p);
+  struct open_pair *p;
+  int e = find_or_add_pair(m, comm, from, to, &p);
   if (!p) {
     m->s->pair_records_left_out += e == 0;
     return e;
@@ -128,10 +144,10 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
   if (e < 0 || p->unmatchable)
     return e;
   const struct waiting w = {part->e.exec_ns, ni_entry_pair_sn(&part->e), part->e.timing};
-  struct queue *other = &p->queue[!side];
-  while (other->n && is_past(&other->item[other->first], &w))
-    pop(m, other);
-  if (other->n && is_past(&w, &other->item[other->first]))
+  struct waiting_queue *other = &p->queue[!side];
+  while (other->n && is_number_before(&other->item[other->first], &w))
+    pop_waiting(m, other);
+  if (other->n && is_number_before(&w, &other->item[other->first]))
     return 0; /* the other side did not record it */
   if (other->n == 0) {
     if (m->waiting == WAITING_MAX) {
@@ -139,33 +155,22 @@ static int take(struct matching *m, const struct ni_op_part *part, uint32_t comm
       return 0;
     }
     m->waiting++;
-    return push(&p->queue[side], &w);
+    return push_waiting(&p->queue[side], &w);
   }
-  const struct waiting x = pop(m, other);
+  const struct waiting x = pop_waiting(m, other);
   p->matched++;
-  /*
-   * Durations by different clocks are not compared, and the bracket around the enqueue says nothing of the
-   * kernel.
-   */
-  if (x.timing != w.timing || w.timing == NI_TIMING_COLLECTIVE_CPU)
-    return 0;
-  uint64_t send = side ? x.exec_ns : w.exec_ns, recv = side ? w.exec_ns : x.exec_ns;
-  if (send > recv)
-    p->waited_ns[0] += send - recv;
-  else
-    p->waited_ns[1] += recv - send;
-  return ni_dist_add(&p->transfer, send < recv ? send : recv);
+  return side ? compare_sides(p, &x, &w) : compare_sides(p, &w, &x);
 }
 
 /* One side of a size: its join, and the operation that comes next. */
-struct side {
+struct pair_side {
   struct ni_join *join;
   struct ni_operation op;
   uint64_t *taken; /* --skip-first, by communicator */
   bool has;
 };
 
-static int advance(struct matching *m, struct side *x) {
+static int advance_side(struct matching *m, struct pair_side *x) {
   int got = 0;
   while (x->join && (got = ni_join_next(x->join, &x->op)) > 0)
     if (!m->r->opt.skip_first || x->taken[x->op.comm]++ >= m->r->opt.skip_first)
@@ -174,13 +179,13 @@ static int advance(struct matching *m, struct side *x) {
   return got < 0 ? got : 0;
 }
 
-static int add_rows(struct matching *m, const struct ni_cell *cell) {
+static int add_pair_rows(struct matching *m, const struct ni_cell *cell) {
   struct ni_summary *s = m->s;
   if (s->n_pairs + m->n > m->cap_pairs &&
       !ni_array_more(&s->pair, &m->cap_pairs, s->n_pairs + m->n, sizeof *s->pair))
     return -ENOMEM;
   for (uint32_t i = 0; i < m->n; i++) {
-    struct pair *p = &m->pair[i];
+    struct open_pair *p = &m->pair[i];
     struct ni_p2p_pair *x = &s->pair[s->n_pairs++];
     *x = (struct ni_p2p_pair){.comm = p->comm,
                               .from = p->from,
@@ -207,9 +212,9 @@ static int add_rows(struct matching *m, const struct ni_cell *cell) {
   return 0;
 }
 
-static void forget(struct matching *m) {
+static void free_open_pairs(struct matching *m) {
   for (uint32_t i = 0; i < m->n; i++) {
-    struct pair *p = &m->pair[i];
+    struct open_pair *p = &m->pair[i];
     for (int k = 0; k < 2; k++) {
       ni_dist_free(&p->us[k]);
       free(p->queue[k].item);
@@ -221,7 +226,7 @@ static void forget(struct matching *m) {
   ni_index_free(&m->at_hash);
 }
 
-static bool is(const struct ni_cell *c, const char *func) {
+static bool is_cell_of(const struct ni_cell *c, const char *func) {
   return c->kind == NI_KIND_P2P && strcmp(c->func, func) == 0;
 }
 
@@ -229,7 +234,7 @@ static bool is(const struct ni_cell *c, const char *func) {
 static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_sum_cell *send,
                       struct ni_sum_cell *recv) {
   struct ni_run *r = m->r;
-  struct side side[2] = {0};
+  struct pair_side side[2] = {0};
   struct ni_sum_cell *from[2] = {send, recv};
   int e = 0;
   for (int k = 0; e == 0 && k < 2; k++) {
@@ -238,7 +243,7 @@ static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_
     if (e == 0 && from[k])
       e = ni_join_begin(&side[k].join, r, from[k]);
     if (e == 0)
-      e = advance(m, &side[k]);
+      e = advance_side(m, &side[k]);
   }
   uint64_t n = 0;
   while (e == 0 && (side[0].has || side[1].has)) {
@@ -247,58 +252,60 @@ static int match_size(struct matching *m, const struct ni_cell *cell, struct ni_
       e = -EINTR;
     uint32_t comm = r->comm_at[side[k].op.comm];
     for (uint32_t i = 0; e == 0 && i < side[k].op.n; i++)
-      e = take(m, &side[k].op.part[i], comm, k);
+      e = match_record(m, &side[k].op.part[i], comm, k);
     if (e == 0)
-      e = advance(m, &side[k]);
+      e = advance_side(m, &side[k]);
   }
   if (e == 0)
-    e = add_rows(m, cell);
+    e = add_pair_rows(m, cell);
   for (int k = 0; k < 2; k++) {
     ni_join_end(side[k].join);
     free(side[k].taken);
   }
-  forget(m);
+  free_open_pairs(m);
   return e;
 }
 
-static int place(const struct ni_p2p_pair *x, const struct ni_p2p_pair *y) {
+static int compare_by_ranks(const struct ni_p2p_pair *x, const struct ni_p2p_pair *y) {
   return NI_BY(x, y, comm, from, to, msg_bytes);
 }
-static int by_place(const void *a, const void *b) { return place(a, b); }
-static int by_time(const void *a, const void *b) {
+static int compare_pairs(const void *a, const void *b) { return compare_by_ranks(a, b); }
+static int compare_pairs_by_time(const void *a, const void *b) {
   const struct ni_p2p_pair *x = a, *y = b;
-  return x->exec_ns != y->exec_ns ? (x->exec_ns > y->exec_ns ? -1 : 1) : place(x, y);
+  return x->exec_ns != y->exec_ns ? (x->exec_ns > y->exec_ns ? -1 : 1) : compare_by_ranks(x, y);
 }
 
-static int beside(const struct ni_cell *x, const struct ni_cell *c, const char *func) {
-  int k = x->type != c->type   ? (x->type < c->type ? -1 : 1)
-      : x->kind != NI_KIND_P2P ? -1
-                               : strcmp(x->func, func);
-  return k ? k : x->msg_bytes < c->msg_bytes ? -1 : x->msg_bytes > c->msg_bytes;
+static int compare_with_counterpart(const struct ni_cell *x, const struct ni_cell *c, const char *func) {
+  int k = NI_BY(x, c, type);
+  if (k == 0 && x->kind != NI_KIND_P2P)
+    k = -1;
+  if (k == 0)
+    k = strcmp(x->func, func);
+  return k ? k : NI_BY(x, c, msg_bytes);
 }
 
 /*
  * The other function's cell of the same type and size. Cells stand by type, kind, function (by name), size.
  */
-static const struct ni_cell *other_side(const struct ni_summary *s, const struct ni_cell *c,
-                                        const char *func) {
+static const struct ni_cell *find_counterpart_cell(const struct ni_summary *s, const struct ni_cell *c,
+                                                   const char *func) {
   size_t i;
-  ni_array_search(i, s->n_cells, beside(&s->cell[i], c, func) < 0);
-  return i < s->n_cells && beside(&s->cell[i], c, func) == 0 ? &s->cell[i] : NULL;
+  ni_array_search(i, s->n_cells, compare_with_counterpart(&s->cell[i], c, func) < 0);
+  return i < s->n_cells && compare_with_counterpart(&s->cell[i], c, func) == 0 ? &s->cell[i] : NULL;
 }
 
 /* Keeps the rows with the most time. */
-static void prune(struct ni_summary *s) {
+static void keep_longest_pairs(struct ni_summary *s) {
   if (s->n_pairs <= NI_SUM_PAIRS)
     return;
-  qsort(s->pair, s->n_pairs, sizeof *s->pair, by_time);
+  qsort(s->pair, s->n_pairs, sizeof *s->pair, compare_pairs_by_time);
   for (size_t i = NI_SUM_PAIRS; i < s->n_pairs; i++)
     s->pair_records_left_out += s->pair[i].sends + s->pair[i].recvs;
   s->n_pairs = NI_SUM_PAIRS;
 }
 
 /* All ranks' rows come to rank 0 of the team. */
-static int gather(const struct ni_run *r, struct ni_summary *s) {
+static int gather_team_pairs(const struct ni_run *r, struct ni_summary *s) {
   const struct ni_team *t = r->team;
   struct ni_wire w = {0};
   if (t->rank) {
@@ -327,12 +334,12 @@ static int gather(const struct ni_run *r, struct ni_summary *s) {
     free(got.at);
     if (!all)
       return -ENOMEM;
-    prune(s);
+    keep_longest_pairs(s);
   }
   return 0;
 }
 
-int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
+int ni_pairs_match(struct ni_run *r, struct ni_summary *s) {
   struct matching m = {.r = r, .s = s};
   int e = 0;
   bool any = false;
@@ -349,10 +356,10 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
       m.sampled[r->comm_at[i]] = true;
   for (size_t i = 0; e == 0 && i < s->n_cells; i++) {
     const struct ni_cell *c = &s->cell[i];
-    bool send = is(c, "Send"), recv = is(c, "Recv");
+    bool send = is_cell_of(c, "Send"), recv = is_cell_of(c, "Recv");
     if (!send && !recv)
       continue;
-    const struct ni_cell *pair = other_side(s, c, send ? "Recv" : "Send");
+    const struct ni_cell *pair = find_counterpart_cell(s, c, send ? "Recv" : "Send");
     struct ni_sum_cell *other = pair ? &r->cell[r->cell_order[pair - s->cell]] : NULL;
     struct ni_sum_cell *own = &r->cell[r->cell_order[i]];
     if (send)
@@ -360,13 +367,13 @@ int ni_pairs_all(struct ni_run *r, struct ni_summary *s) {
     else if (!other)
       e = match_size(&m, c, NULL, own);
     if (e == 0)
-      prune(s);
+      keep_longest_pairs(s);
   }
   free(m.pair);
   free(m.sampled);
   if (e == 0 && r->team)
-    e = gather(r, s);
+    e = gather_team_pairs(r, s);
   if (e == 0 && s->n_pairs)
-    qsort(s->pair, s->n_pairs, sizeof *s->pair, by_place);
+    qsort(s->pair, s->n_pairs, sizeof *s->pair, compare_pairs);
   return e;
 }

@@ -1,5 +1,5 @@
 /*
- * Send and Recv matched. The main thread, before ni_figures_all(), which gives the segments back. 0 or
+ * Send and Recv matched. The main thread, before ni_figures_sum(), which gives the segments back. 0 or
  * -errno.
  */
 #ifndef NI_SUMMARY_P2P_PAIRS_H
@@ -7,6 +7,6 @@
 
 #include "state.h"
 
-int ni_pairs_all(struct ni_run *r, struct ni_summary *s);
+int ni_pairs_match(struct ni_run *r, struct ni_summary *s);
 
 #endif

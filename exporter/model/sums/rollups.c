@@ -21,7 +21,7 @@
 
 #define KEYS_MAX 8192u
 
-struct entry {
+struct rollup {
   uint32_t func;
   uint8_t kind, timing;
   uint64_t msg_bytes, msg_to_bytes;
@@ -29,47 +29,51 @@ struct entry {
 };
 
 struct ni_rollups {
-  struct entry *entry;
+  struct rollup *entry;
   size_t n, cap;
   struct ni_index at_hash;
 };
 
-static struct entry *find(struct ni_rollups *t, const struct entry *k, uint64_t *hash) {
+static bool is_same_rollup(const struct rollup *a, const struct rollup *b) {
+  return a->func == b->func && a->kind == b->kind && a->timing == b->timing && a->msg_bytes == b->msg_bytes &&
+      a->msg_to_bytes == b->msg_to_bytes;
+}
+
+static struct rollup *find_rollup(struct ni_rollups *t, const struct rollup *k, uint64_t *hash) {
   *hash =
       ni_hash(ni_hash(ni_hash(k->msg_bytes, k->msg_to_bytes), k->func), (uint64_t)k->kind << 8 | k->timing);
   uint32_t i;
   for (size_t at = 0; (i = ni_index_next(&t->at_hash, *hash, &at)) != NI_INDEX_NONE;) {
-    struct entry *x = &t->entry[i];
-    if (x->func == k->func && x->kind == k->kind && x->timing == k->timing && x->msg_bytes == k->msg_bytes &&
-        x->msg_to_bytes == k->msg_to_bytes)
+    struct rollup *x = &t->entry[i];
+    if (is_same_rollup(x, k))
       return x;
   }
   return NULL;
 }
 
 /* key: which one; l: what is added. */
-static int add(struct ni_run *r, const struct entry *key, const struct entry *l) {
+static int add_rollup(struct ni_run *r, const struct rollup *key, const struct rollup *l) {
   if (!r->rollups && !(r->rollups = calloc(1, sizeof *r->rollups)))
     return -ENOMEM;
   struct ni_rollups *t = r->rollups;
   uint64_t hash;
-  struct entry k = *key, *e = find(t, &k, &hash);
+  struct rollup k = *key, *e = find_rollup(t, &k, &hash);
   if (!e && t->n >= KEYS_MAX) { /* all functions and sizes of that kind and source */
     k.func = 0;
     k.msg_bytes = 0;
     k.msg_to_bytes = INT64_MAX;
-    e = find(t, &k, &hash);
+    e = find_rollup(t, &k, &hash);
   }
   if (!e) {
     if (!ni_array_room(t->entry, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0)
       return -ENOMEM;
     e = &t->entry[t->n++];
-    *e = (struct entry){.func = k.func,
-                        .kind = k.kind,
-                        .timing = k.timing,
-                        .msg_bytes = k.msg_bytes,
-                        .msg_to_bytes = k.msg_to_bytes,
-                        .min_ns = UINT64_MAX};
+    *e = (struct rollup){.func = k.func,
+                         .kind = k.kind,
+                         .timing = k.timing,
+                         .msg_bytes = k.msg_bytes,
+                         .msg_to_bytes = k.msg_to_bytes,
+                         .min_ns = UINT64_MAX};
   }
   ni_add_capped(&e->count, l->count);
   ni_add_capped(&e->sum_bytes, l->sum_bytes);
@@ -86,7 +90,7 @@ static int add(struct ni_run *r, const struct entry *key, const struct entry *l)
 }
 
 /* In the bucket of the last ns that the line describes. Its histogram says nothing of parts of it. */
-static int add_to_bucket(struct ni_run *r, const struct entry *k, const struct ni_rollup_line *l) {
+static int add_rollup_to_bucket(struct ni_run *r, const struct rollup *k, const struct ni_rollup_line *l) {
   const struct ni_bucket_row key = {.bucket = ni_bucket_of((int64_t)l->to_ns - 1, r->opt.bucket_ns),
                                     .comm = NI_BUCKET_NONE,
                                     .log_group = NI_BUCKET_NONE,
@@ -96,7 +100,7 @@ static int add_to_bucket(struct ni_run *r, const struct entry *k, const struct n
   struct ni_bucket_row *x;
   int e = l->to_ns > INT64_MAX ? 0 : ni_bucket_find(&r->rolled, &key, &x);
   if (e == -E2BIG)
-    ni_buckets_too_many(r, "series_rollups", "function and timing source");
+    ni_buckets_fail_too_many(r, "series_rollups", "function and timing source");
   if (e < 0 || l->to_ns > INT64_MAX)
     return e;
   ni_add_capped(&x->operations, l->count);
@@ -107,19 +111,21 @@ static int add_to_bucket(struct ni_run *r, const struct entry *k, const struct n
   return 0;
 }
 
-bool ni_rollups_wanted(const struct ni_run *r) {
-  return !r->opt.compat && !r->opt.approximate && r->since_us == INT64_MIN && r->until_us == INT64_MAX &&
-      !r->opt.filter.sn.n && !r->opt.filter.size.n && !r->opt.filter.tag.n;
+bool ni_rollups_are_wanted(const struct ni_run *r) {
+  const struct ni_filters *filter = &r->opt.filter;
+  const bool is_filtered = filter->sn.n || filter->size.n || filter->tag.n;
+  const bool is_part = r->since_us != INT64_MIN || r->until_us != INT64_MAX;
+  return !r->opt.compat && !r->opt.approximate && !is_part && !is_filtered;
 }
 
-int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
-  if (!ni_rollups_wanted(r) || !l->count)
+int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
+  if (!ni_rollups_are_wanted(r) || !l->count)
     return 0;
-  struct entry k = {.func = func,
-                    .kind = ni_kind_from_name(l->kind),
-                    .timing = (uint8_t)l->timing,
-                    .msg_bytes = l->msg_bytes,
-                    .msg_to_bytes = l->msg_to_bytes};
+  struct rollup k = {.func = func,
+                     .kind = ni_kind_from_name(l->kind),
+                     .timing = (uint8_t)l->timing,
+                     .msg_bytes = l->msg_bytes,
+                     .msg_to_bytes = l->msg_to_bytes};
   k.count = l->count;
   k.sum_bytes = l->sum_bytes;
   k.sum_ns = l->sum_ns;
@@ -127,23 +133,23 @@ int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line 
   k.max_ns = l->max_ns;
   memcpy(k.hist, l->hist, sizeof k.hist);
   pthread_mutex_lock(&r->lock);
-  int e = add(r, &k, &k);
+  int e = add_rollup(r, &k, &k);
   if (e == 0 && r->opt.bucket_ns)
-    e = add_to_bucket(r, &k, l);
+    e = add_rollup_to_bucket(r, &k, l);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
 
-static int by_name(const void *a, const void *b, void *run) {
+static int compare_entries_by_name(const void *a, const void *b, void *run) {
   const struct ni_run *r = run;
-  const struct entry *x = &r->rollups->entry[*(const uint32_t *)a],
-                     *y = &r->rollups->entry[*(const uint32_t *)b];
+  const struct rollup *x = &r->rollups->entry[*(const uint32_t *)a],
+                      *y = &r->rollups->entry[*(const uint32_t *)b];
   int k = NI_BY(x, y, kind, timing, msg_bytes, msg_to_bytes);
   return k ? k : strcmp(ni_name_text(&r->names, x->func), ni_name_text(&r->names, y->func));
 }
 
 /* The same by time. Storing puts them in order, and nothing can be added then. */
-static void wire_buckets(struct ni_wire *w, struct ni_run *r) {
+static void wire_rollup_buckets(struct ni_wire *w, struct ni_run *r) {
   size_t n = r->rolled.n;
   if (!w->load)
     ni_bucket_sort(&r->rolled);
@@ -167,7 +173,7 @@ static void wire_buckets(struct ni_wire *w, struct ni_run *r) {
       return;
     int e = ni_bucket_find(&r->rolled, &k, &x);
     if (e == -E2BIG)
-      ni_buckets_too_many(r, "series_rollups", "function and timing source");
+      ni_buckets_fail_too_many(r, "series_rollups", "function and timing source");
     if (e < 0)
       w->bad = true;
     if (w->bad)
@@ -182,12 +188,12 @@ static void wire_buckets(struct ni_wire *w, struct ni_run *r) {
 
 void ni_rollups_wire(struct ni_wire *w, struct ni_run *r) {
   size_t n = r->rollups ? r->rollups->n : 0;
-  uint32_t *order = w->load ? NULL : ni_order((uint32_t)n, by_name, r);
+  uint32_t *order = w->load ? NULL : ni_order((uint32_t)n, compare_entries_by_name, r);
   if (!w->load && !order)
     w->bad = true;
   ni_wire_count(w, &n, 8);
   for (size_t i = 0; i < n && !w->bad; i++) {
-    struct entry k = w->load ? (struct entry){0} : r->rollups->entry[order[i]];
+    struct rollup k = w->load ? (struct rollup){0} : r->rollups->entry[order[i]];
     uint32_t kind = k.kind, timing = k.timing;
     ni_wire_below(w, &kind, NI_KIND_COUNT);
     ni_wire_below(w, &timing, NI_TIMING_COUNT);
@@ -196,18 +202,18 @@ void ni_rollups_wire(struct ni_wire *w, struct ni_run *r) {
     ni_wire_u64s(w, k.hist, NI_HIST_BUCKETS);
     k.kind = (uint8_t)kind;
     k.timing = (uint8_t)timing;
-    if (w->load && !w->bad && add(r, &k, &k) < 0)
+    if (w->load && !w->bad && add_rollup(r, &k, &k) < 0)
       w->bad = true;
   }
   free(order);
-  wire_buckets(w, r);
+  wire_rollup_buckets(w, r);
 }
 
 /*
  * Upper edge of the bucket in which the q-th value lies, at most the maximum: never below what interpolation
  * gives.
  */
-static uint64_t quantile(const struct entry *e, double q) {
+static uint64_t bound_quantile(const struct rollup *e, double q) {
   uint64_t below = 0, want = (uint64_t)ceil(q * (double)(e->in_hist - 1));
   for (uint32_t i = 0; i < NI_HIST_BUCKETS; i++) {
     below += e->hist[i];
@@ -217,12 +223,17 @@ static uint64_t quantile(const struct entry *e, double q) {
   return e->max_ns;
 }
 
-static int by_key(const void *a, const void *b) {
+static int compare_rolled(const void *a, const void *b) {
   const struct ni_rolled *x = a, *y = b;
   int k = NI_BY(x, y, kind);
   if (k == 0)
     k = strcmp(x->func, y->func);
   return k ? k : NI_BY(x, y, msg_bytes, msg_to_bytes, timing);
+}
+
+static bool is_group_of(const struct ni_group *g, const struct ni_rolled *o) {
+  return g->kind == o->kind && g->timing == o->timing && g->msg_bytes == o->msg_bytes &&
+      strcmp(g->func, o->func) == 0;
 }
 
 int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
@@ -233,7 +244,7 @@ int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
   if (!s->rolled)
     return -ENOMEM;
   for (size_t i = 0; i < t->n; i++) {
-    const struct entry *e = &t->entry[i];
+    const struct rollup *e = &t->entry[i];
     struct ni_rolled *o = &s->rolled[s->n_rolled++];
     const char *func = ni_name_text(&r->names, e->func);
     *o = (struct ni_rolled){.kind = (enum ni_kind)e->kind,
@@ -248,15 +259,14 @@ int ni_rollups_build(struct ni_run *r, struct ni_summary *s) {
                             .func = *func ? func : "(others)"};
     s->capped += ni_capped((const uint64_t[]){o->count, o->sum_bytes, o->sum_ns}, 3);
     if (e->in_hist) {
-      o->p50_ns = quantile(e, 0.5);
-      o->p99_ns = quantile(e, 0.99);
+      o->p50_ns = bound_quantile(e, 0.5);
+      o->p99_ns = bound_quantile(e, 0.99);
     }
     for (size_t g = 0; !o->msg_to_bytes && g < s->n_groups; g++)
-      if (s->group[g].kind == o->kind && s->group[g].timing == o->timing &&
-          s->group[g].msg_bytes == o->msg_bytes && strcmp(s->group[g].func, o->func) == 0)
+      if (is_group_of(&s->group[g], o))
         o->records += s->group[g].records;
   }
-  qsort(s->rolled, s->n_rolled, sizeof *s->rolled, by_key);
+  qsort(s->rolled, s->n_rolled, sizeof *s->rolled, compare_rolled);
   return 0;
 }
 

@@ -5,9 +5,9 @@
 #include "state.h"
 
 /* Do the options leave anything of them? */
-bool ni_rollups_wanted(const struct ni_run *r);
+bool ni_rollups_are_wanted(const struct ni_run *r);
 /* Any thread; takes the lock. func: a name. */
-int ni_take_rollup(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l);
+int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l);
 /* The main thread, after the join. */
 int ni_rollups_build(struct ni_run *r, struct ni_summary *s);
 void ni_rollups_free(struct ni_run *r);

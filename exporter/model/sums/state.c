@@ -45,7 +45,7 @@ int ni_run_fail(struct ni_run *r, int error, const char *text, ...) {
   return error;
 }
 
-int ni_run_words(struct ni_run *r, const char *path, char **text) {
+int ni_run_read_words(struct ni_run *r, const char *path, char **text) {
   FILE *f = fopen(path, "re");
   if (!f)
     return -errno;

@@ -79,7 +79,7 @@ struct ni_sum_process {
   struct ni_cover cover;
   /* over the network, as the proxy's operations and as its steps say */
   uint64_t sent_bytes[2];
-  /* of r->clocks; NULL: its times are right (reading/right_clocks.h) */
+  /* of r->clocks; NULL: its times are right (reading/correct_clocks.h) */
   const struct ni_host_clock *clock;
 };
 
@@ -244,7 +244,7 @@ int ni_run_fail(struct ni_run *r, int error, const char *text, ...) __attribute_
  * -errno.
  */
 #define NI_WORDS_BYTES (1u << 20) /* at most */
-int ni_run_words(struct ni_run *r, const char *path, char **text);
+int ni_run_read_words(struct ni_run *r, const char *path, char **text);
 /* Also for struct ni_scan_team; run: a struct ni_run. */
 static inline bool ni_run_stopped(void *run) {
   struct ni_run *r = run;

@@ -11,7 +11,7 @@
 #include "exporter/base/sink.h"
 #include "exporter/model/sums/state.h"
 
-/* For ni_figures_all(). Files go below r->tmp_dir; r lives as long as the sink. */
+/* For ni_figures_sum(). Files go below r->tmp_dir; r lives as long as the sink. */
 struct ni_sink ni_operations_csv(struct ni_run *r);
 /*
  * The parts of files that other processes of a team wrote go behind ours, where ours is the first one. All

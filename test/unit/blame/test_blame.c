@@ -18,20 +18,20 @@
 static bool near(double got, double want) { return got > want - 0.5 && got < want + 0.5; }
 
 /* Two slots; the first is the place's own. In the first `alone` of 20 samples nothing else ended. */
-static struct ni_usual usual_of(uint32_t n, uint32_t alone) {
+static struct ni_baseline usual_of(uint32_t n, uint32_t alone) {
   float gap[20][2];
-  struct ni_usual u;
+  struct ni_baseline u;
   for (uint32_t i = 0; i < n; i++) {
     gap[i][0] = 1000 + (float)(i % 3);
     gap[i][1] = i < alone ? INFINITY : (float)(100 + i * 37 % 400);
   }
-  ni_usual_find(&u, gap[0], n, 2, 0, false, 2);
+  ni_baseline_find(&u, gap[0], n, 2, 0, false, 2);
   return u;
 }
 
 static void test_alone(void **state) {
   (void)state;
-  struct ni_usual u = usual_of(4, 4);
+  struct ni_baseline u = usual_of(4, 4);
   assert_true(isnan(u.us) && !u.steady && !u.alone); /* too few */
   u = usual_of(5, 5);
   assert_true(near(u.us, 1001) && u.steady && u.alone);
@@ -70,8 +70,8 @@ static struct ni_place_gap gap(struct job *j, uint16_t slot, uint64_t sn, int64_
                                  .what = slot};
   static const uint16_t function[4] = {0, 1, 2, 3};
   j->x.function = function;
-  struct ni_place_gap g = ni_places_gap(&j->x, &op);
-  ni_places_take(&j->x, &op, (uint32_t)sn + 1);
+  struct ni_place_gap g = ni_places_measure_gap(&j->x, &op);
+  ni_places_count(&j->x, &op, (uint32_t)sn + 1);
   return g;
 }
 
@@ -149,7 +149,7 @@ static void test_group(void **state) {
   assert_int_equal(second.main.at, first.main.at);
   assert_int_equal(second.key, first.key);
   assert_int_equal(gap(j, 1, 3, 1900, 1950).main.at, 3); /* the last of them to end */
-  assert_true(ni_places_grouped(&j->rank, 1) && !ni_places_grouped(&j->rank, 0));
+  assert_true(ni_places_is_group(&j->rank, 1) && !ni_places_is_group(&j->rank, 0));
   free(j);
 }
 
@@ -176,7 +176,7 @@ static uint32_t steps_in(unsigned steps, unsigned each, bool *found) {
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   *found = m.found;
   for (uint32_t i = 0; m.found && i < n; i++)
-    ends += ni_steps_take(&m, &op[i]);
+    ends += ni_steps_advance(&m, &op[i]);
   free(r);
   return ends;
 }
@@ -213,7 +213,7 @@ static void test_period(void **state) {
   }
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   for (uint32_t i = 0; m.found && i < n; i++)
-    ends += ni_steps_take(&m, &op[i]);
+    ends += ni_steps_advance(&m, &op[i]);
   assert_int_equal(ends, STEPS_HERE);
   /* As many as are asked for: here two of them. */
   assert_int_equal(ni_steps_find(&b, &rank, op, n, STEPS_HERE / 2, &m), 0);
@@ -251,7 +251,7 @@ static uint32_t noisy_steps(uint32_t steps, uint32_t each, uint32_t pause_each, 
   }
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   for (uint32_t i = 0; m.found && i < n; i++)
-    ends += ni_steps_take(&m, &op[i]);
+    ends += ni_steps_advance(&m, &op[i]);
   free(r);
   return ends;
 }
@@ -289,7 +289,7 @@ static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots)
     slot[op[i].slot].ops++;
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   for (size_t i = 0; m.found && i < n; i++)
-    ends += ni_steps_take(&m, &op[i]);
+    ends += ni_steps_advance(&m, &op[i]);
   free(r);
   return ends;
 }

@@ -146,7 +146,7 @@ static void test_number(void **state) {
     for (uint32_t k = 0; k < 20 - late; k++) {
       cell[r][k].start_ns = 1000000000 * (int64_t)(k + 1 + late) + (r == 2 ? 3600000000000 : 0);
       for (uint32_t i = 0; i < 5 * n_slots; i++)
-        ni_anchor_take(&slot[r][i / 5], 77, (k + late) * 5 + i % 5, k, i % 5);
+        ni_anchor_update(&slot[r][i / 5], 77, (k + late) * 5 + i % 5, k, i % 5);
     }
   }
   assert_int_equal(ni_number_steps(&b), 0);
@@ -266,17 +266,17 @@ static void test_joined(void **state) {
 }
 
 /* A gap is longer than usual by what its place rarely waits for: a quarter and 200 us. */
-static void test_room(void **state) {
+static void test_least_own(void **state) {
   (void)state;
-  assert_true(isnan(ni_usual_room(1000, 1450)));
-  assert_true(fabs(ni_usual_room(1000, 1451) - 700) < 0.5);
-  assert_true(isnan(ni_usual_room(NAN, 1e9f)));
+  assert_true(isnan(ni_baseline_least_own(1000, 1450)));
+  assert_true(fabs(ni_baseline_least_own(1000, 1451) - 700) < 0.5);
+  assert_true(isnan(ni_baseline_least_own(NAN, 1e9f)));
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_period),      cmocka_unit_test(test_bursts),
                                      cmocka_unit_test(test_single_bins), cmocka_unit_test(test_number),
-                                     cmocka_unit_test(test_room),        cmocka_unit_test(test_waits_outside),
+                                     cmocka_unit_test(test_least_own),   cmocka_unit_test(test_waits_outside),
                                      cmocka_unit_test(test_joined)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,8 +35,8 @@ static void samples(float gap[SAMPLES][2], float far, uint32_t noise) {
 }
 
 static bool waits(float gap[SAMPLES][2], float off_us) {
-  struct ni_usual u;
-  ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, off_us);
+  struct ni_baseline u;
+  ni_baseline_find(&u, gap[0], SAMPLES, 2, 0, false, off_us);
   return u.waits_for >> 1 & 1;
 }
 
@@ -79,12 +79,12 @@ static void test_always_as_long(void **state) {
     gap[i][0] = 5000 + (float)(i * 104729 % 90); /* its start, behind its own slot's end, */
     gap[i][1] = gap[i][0] - 3500 - off;          /* and behind the message's, whose stamp is off */
   }
-  struct ni_usual u;
-  ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, 100);
+  struct ni_baseline u;
+  ni_baseline_find(&u, gap[0], SAMPLES, 2, 0, false, 100);
   /* the places of which more is known say it */
-  assert_true(u.or_slot == 1 && u.or_us > 1300 && u.or_us < 1700);
-  ni_usual_find(&u, gap[0], SAMPLES, 2, 0, false, 2);
-  assert_true(isnan(u.or_us));
+  assert_true(u.alternative_slot == 1 && u.alternative_us > 1300 && u.alternative_us < 1700);
+  ni_baseline_find(&u, gap[0], SAMPLES, 2, 0, false, 2);
+  assert_true(isnan(u.alternative_us));
 }
 
 /* Slot 0 and slot 1 by turns: slot 1 begins `early` before the end of one in `each` operations of slot 0. */
@@ -231,7 +231,7 @@ static void test_number_by_messages(void **state) {
     for (uint32_t k = 0; k < 20; k++) {
       cell[r][k].start_ns = 1000000000 * (int64_t)(k + 1) + (r ? 3600000000000 : 0);
       for (uint32_t i = 0; i < 4; i++)
-        ni_anchor_take(&slot[r], NI_BLAME_MESSAGE, k * 4 + i, r && k > 2 ? k - 2 : r ? 0 : k, i);
+        ni_anchor_update(&slot[r], NI_BLAME_MESSAGE, k * 4 + i, r && k > 2 ? k - 2 : r ? 0 : k, i);
     }
   }
   assert_int_equal(ni_number_steps(&b), 0);
@@ -270,8 +270,8 @@ static void test_number_by_way_of(void **state) {
     for (uint32_t k = 0; k < 20; k++) {
       cell[r][k].start_ns = 1000000000 * (int64_t)(k + 1 + 7 * r); /* clocks that nobody can compare */
       for (uint32_t i = 0; i < 4 * rank[r].n_slots; i++)
-        ni_anchor_take(&slot[r][i % rank[r].n_slots], NI_BLAME_MESSAGE, k * 4 + i / rank[r].n_slots, k,
-                       i / rank[r].n_slots);
+        ni_anchor_update(&slot[r][i % rank[r].n_slots], NI_BLAME_MESSAGE, k * 4 + i / rank[r].n_slots, k,
+                         i / rank[r].n_slots);
     }
   }
   assert_int_equal(ni_number_steps(&b), 0);

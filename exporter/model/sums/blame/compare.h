@@ -2,9 +2,9 @@
  * Usual own time of ranks with the same work side by side, place by place; and of stages, which do not have
  * the same work.
  *
- * What a rank waits for in a place is found for each rank by itself (usual.h), so two ranks may measure from
- * different ends there. A place in which many are far from what they are elsewhere is left out, and a rank
- * that is so and waits for something else than most. Threads: the main one. Failure: -ENOMEM.
+ * What a rank waits for in a place is found for each rank by itself (baseline.h), so two ranks may measure
+ * from different ends there. A place in which many are far from what they are elsewhere is left out, and a
+ * rank that is so and waits for something else than most. Threads: the main one. Failure: -ENOMEM.
  */
 #ifndef NI_BLAME_COMPARE_H
 #define NI_BLAME_COMPARE_H

@@ -95,7 +95,7 @@ static size_t find_in_line_before(const struct ni_blame_rank *o, size_t first, s
   for (size_t i = at; i-- > first && o->sample[i].step == o->sample[at].step;) {
     since += o->sample[i + 1].after_us;
     *us = (float)(since - o->sample[i].exec_us);
-    if (!o->slot[o->sample[i].slot].beside && *us >= 0)
+    if (!o->slot[o->sample[i].slot].overlapped && *us >= 0)
       return i;
   }
   return SIZE_MAX;
@@ -117,7 +117,7 @@ static void set_ready_join(struct ni_graph *g, const struct ni_blame_rank *o, co
   if (in_line == SIZE_MAX)
     return;
   const bool follows = first->main && k->first - s->from >= first->main;
-  const bool of_computing = follows && !o->slot[o->sample[k->first - first->main].slot].beside;
+  const bool of_computing = follows && !o->slot[o->sample[k->first - first->main].slot].overlapped;
   last->ready = g->node[s->first + in_line - s->from].join;
   last->ready_gap = of_computing ? fminf(us, first->gap_us - first->pause_us) : 0;
 }
@@ -129,7 +129,7 @@ static void find_ready_joins(struct ni_graph *g, const struct ni_blame_rank *o,
     struct buckets of[NI_BLAME_SLOTS] = {0};
     for (to = i; to < s->to && o->sample[to].step == o->sample[i].step; to++) {
       const struct ni_blame_sampled *op = &o->sample[to];
-      if (o->slot[op->slot].beside)
+      if (o->slot[op->slot].overlapped)
         count_bucket(&of[op->slot], to, o->token_bytes[op->token]);
     }
     for (uint32_t k = 0; k < o->n_slots && k < NI_BLAME_SLOTS; k++)

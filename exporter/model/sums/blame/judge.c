@@ -90,7 +90,7 @@ static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
       float transfer = 0, exec = 0;
       const struct ni_blame_link_cell *l = &o->link_cell[(size_t)(c - o->cell) * o->max_slots];
       for (uint32_t i = 0; i < o->n_slots; i++) {
-        if (o->slot[i].beside || o->slot[i].link == NI_BLAME_NONE || l[i].n == 0)
+        if (o->slot[i].overlapped || o->slot[i].link == NI_BLAME_NONE || l[i].n == 0)
           continue;
         exec += l[i].exec;
         transfer += b->link[o->slot[i].link].us[k] * (float)l[i].n;
@@ -384,7 +384,7 @@ int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b) {
     e = pass_all_ranks(b);
   if (e == 0)
     e = match_step_counts(b);
-  return e == 0 ? ni_roles(b) : e;
+  return e == 0 ? ni_roles_tell(b) : e;
 }
 
 /* Filters by time or by rank leave all operations of what is left; these do not. */
@@ -404,7 +404,7 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
   if (only_some_operations(&r->opt.filter))
     s->why_durations = "only some operations were chosen";
   if (s->n_processes < 2 || s->why_durations)
-    return ni_roles(&b);
+    return ni_roles_tell(&b);
   int e = allocate_ranks(&b, false);
   if (e == 0 && r->team && r->team->rank)
     return pass_for_others(&b, s);
@@ -413,7 +413,7 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
   if (e == 0)
     e = match_step_counts(&b);
   if (e == 0)
-    e = ni_roles(&b);
+    e = ni_roles_tell(&b);
   for (uint32_t i = 0; e == 0 && i < b.n_ranks; i++) {
     struct ni_blame_rank *o = &b.rank[i];
     s->process[i].own_us = NAN;

@@ -5,7 +5,7 @@
  * Where most ranks cannot be judged (logs without start times, no steps, several ranks in a process, records
  * that were sampled or chosen by --coll, --comm or --sn) `by_own_time` stays false and `why_durations` says
  * why; findings.h then judges by durations. Threads: the main one, which starts others; after
- * ni_build_begin(), before ni_figures_all(), which gives the segments back. 0, -ENOMEM, -errno of the spill
+ * ni_build_begin(), before ni_figures_sum(), which gives the segments back. 0, -ENOMEM, -errno of the spill
  * file.
  */
 #ifndef NI_BLAME_JUDGE_H

@@ -103,7 +103,7 @@ static bool joins_replica(const struct ni_blame *b, const struct ni_blame_link *
     all &= uneven[l->rank[i]];
   for (uint32_t k = 0; all && l->from >= 0 && k < o->n_slots; k++)
     if (o->slot[k].link != NI_BLAME_NONE && &b->link[o->slot[k].link] == l)
-      all = !ni_places_grouped(o, k);
+      all = !ni_places_is_group(o, k);
   return all;
 }
 

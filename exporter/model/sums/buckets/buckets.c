@@ -10,22 +10,22 @@
 #include "exporter/model/counters/series.h"
 #include "exporter/model/sums/state.h"
 
-static uint64_t hash_of(const struct ni_bucket_row *k) {
+static uint64_t hash_bucket_key(const struct ni_bucket_row *k) {
   return ni_hash(
       ni_hash(ni_hash((uint64_t)k->bucket, (uint64_t)k->comm << 32 | k->log_group), (uintptr_t)k->func),
       (uint64_t)k->kind << 8 | k->timing);
 }
 
-static bool same(const struct ni_bucket_row *a, const struct ni_bucket_row *b) {
+static bool is_same_bucket(const struct ni_bucket_row *a, const struct ni_bucket_row *b) {
   return a->bucket == b->bucket && a->comm == b->comm && a->log_group == b->log_group && a->func == b->func &&
       a->kind == b->kind && a->timing == b->timing;
 }
 
 int ni_bucket_find(struct ni_bucket_table *t, const struct ni_bucket_row *key, struct ni_bucket_row **out) {
-  const uint64_t hash = hash_of(key);
+  const uint64_t hash = hash_bucket_key(key);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;)
-    if (same(&t->row[k], key)) {
+    if (is_same_bucket(&t->row[k], key)) {
       *out = &t->row[k];
       return 0;
     }
@@ -58,7 +58,7 @@ int ni_bucket_merge(struct ni_bucket_table *to, const struct ni_bucket_table *fr
   return 0;
 }
 
-static int by_time(const void *a, const void *b) {
+static int compare_buckets_by_time(const void *a, const void *b) {
   const struct ni_bucket_row *x = a, *y = b;
   int k = NI_BY(x, y, bucket, log_group, comm, kind);
   if (k == 0)
@@ -68,7 +68,7 @@ static int by_time(const void *a, const void *b) {
 
 void ni_bucket_sort(struct ni_bucket_table *t) {
   if (t->n)
-    qsort(t->row, t->n, sizeof *t->row, by_time);
+    qsort(t->row, t->n, sizeof *t->row, compare_buckets_by_time);
   ni_index_free(&t->at_hash);
 }
 
@@ -80,21 +80,25 @@ void ni_bucket_free(struct ni_bucket_table *t) {
 
 /* ---- counters of hosts ---- */
 
-static int find_host(struct ni_host_buckets *t, const struct ni_host_bucket *key,
-                     struct ni_host_bucket **out) {
-  const uint64_t hash =
-      ni_hash(ni_hash(ni_hash(ni_hash((uint64_t)key->bucket, (uintptr_t)key->host), (uintptr_t)key->source),
-                      (uintptr_t)key->device),
-              (uintptr_t)key->counter);
+static bool is_same_host_bucket(const struct ni_host_bucket *a, const struct ni_host_bucket *b) {
+  return a->bucket == b->bucket && a->host == b->host && a->source == b->source && a->device == b->device &&
+      a->counter == b->counter;
+}
+
+static uint64_t hash_host_bucket(const struct ni_host_bucket *k) {
+  const uint64_t host = ni_hash(ni_hash((uint64_t)k->bucket, (uintptr_t)k->host), (uintptr_t)k->source);
+  return ni_hash(ni_hash(host, (uintptr_t)k->device), (uintptr_t)k->counter);
+}
+
+static int find_host_bucket(struct ni_host_buckets *t, const struct ni_host_bucket *key,
+                            struct ni_host_bucket **out) {
+  const uint64_t hash = hash_host_bucket(key);
   uint32_t k;
-  for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;) {
-    struct ni_host_bucket *x = &t->row[k];
-    if (x->bucket != key->bucket || x->host != key->host || x->source != key->source ||
-        x->device != key->device || x->counter != key->counter)
-      continue;
-    *out = x;
-    return 0;
-  }
+  for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;)
+    if (is_same_host_bucket(&t->row[k], key)) {
+      *out = &t->row[k];
+      return 0;
+    }
   if (t->n == NI_BUCKET_ROWS_MAX)
     return -E2BIG;
   if (!ni_array_room(t->row, t->n, t->cap) || ni_index_add(&t->at_hash, hash, (uint32_t)t->n) < 0)
@@ -108,10 +112,11 @@ static int find_host(struct ni_host_buckets *t, const struct ni_host_bucket *key
 }
 
 /* What a counter did in its bucket becomes a row; not where it stood still. */
-static int put_now(struct ni_host_buckets *t, struct ni_host_bucket *x) {
+static int flush_counter(struct ni_host_buckets *t, struct ni_host_bucket *x) {
   struct ni_host_bucket *row;
   int e = 0;
-  if (x->samples && (x->kind == NI_METRIC_GAUGE || x->sum) && (e = find_host(t, x, &row)) == 0) {
+  const bool has_moved = x->samples && (x->kind == NI_METRIC_GAUGE || x->sum);
+  if (has_moved && (e = find_host_bucket(t, x, &row)) == 0) {
     row->samples += x->samples;
     row->sum += x->sum;
     row->seconds += x->seconds;
@@ -131,13 +136,13 @@ static int put_now(struct ni_host_buckets *t, struct ni_host_bucket *x) {
 int ni_host_buckets_flush(struct ni_host_buckets *t) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < t->n_now; i++)
-    e = put_now(t, &t->now[i]);
+    e = flush_counter(t, &t->now[i]);
   t->n_now = 0;
   return e;
 }
 
-int ni_host_buckets_set(struct ni_run *r, struct ni_host_buckets *t, const char *host,
-                        const struct ni_set *set) {
+int ni_host_buckets_begin_set(struct ni_run *r, struct ni_host_buckets *t, const char *host,
+                              const struct ni_set *set) {
   int e = ni_host_buckets_flush(t);
   if (e < 0)
     return e;
@@ -176,26 +181,28 @@ int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const stru
     const struct ni_counter *c = &after->set->counter[k];
     const struct ni_change d =
         ni_change_of(&c->what, &before[k], &after->reading[k], after->set->entity[c->entity].link_bytes_s);
-    const bool level = x->kind == NI_METRIC_GAUGE;
-    const int64_t bucket = ni_bucket_of(after->reading[k].real_ns - !level, width_ns);
-    const int64_t value = level ? (int64_t)after->reading[k].value : d.delta;
-    if (d.state != NI_CHANGE_NONE && d.state != NI_CHANGE_CHANGED && d.state != NI_CHANGE_LEVEL)
+    const bool is_gauge = x->kind == NI_METRIC_GAUGE;
+    const bool has_value =
+        d.state == NI_CHANGE_NONE || d.state == NI_CHANGE_CHANGED || d.state == NI_CHANGE_LEVEL;
+    const int64_t bucket = ni_bucket_of(after->reading[k].real_ns - !is_gauge, width_ns);
+    const int64_t value = is_gauge ? (int64_t)after->reading[k].value : d.delta;
+    if (!has_value)
       continue;
     if (x->samples && x->bucket != bucket)
-      e = put_now(t, x);
+      e = flush_counter(t, x);
     x->bucket = bucket;
     x->samples++;
     x->sum += value;
     x->seconds += d.seconds;
-    if (level && value < x->min)
+    if (is_gauge && value < x->min)
       x->min = value;
-    if (level && value > x->max)
+    if (is_gauge && value > x->max)
       x->max = value;
   }
   return e;
 }
 
-static int by_host(const void *a, const void *b) {
+static int compare_host_buckets(const void *a, const void *b) {
   const struct ni_host_bucket *x = a, *y = b;
   const char *const p[] = {x->host, x->source, x->device, x->counter},
                     *const q[] = {y->host, y->source, y->device, y->counter};
@@ -205,7 +212,7 @@ static int by_host(const void *a, const void *b) {
   return k;
 }
 
-void ni_buckets_too_many(struct ni_run *r, const char *file, const char *each) {
+void ni_buckets_fail_too_many(struct ni_run *r, const char *file, const char *each) {
   ni_run_fail(r, -E2BIG,
               "--time-granularity: more than %u rows in %s.csv, one for each bucket, %s; give wider buckets, "
               "or a part "
@@ -231,7 +238,7 @@ void ni_buckets_end(struct ni_run *r, struct ni_summary *s) {
     }
   }
   if (b->hosts.n)
-    qsort(b->hosts.row, b->hosts.n, sizeof *b->hosts.row, by_host);
+    qsort(b->hosts.row, b->hosts.n, sizeof *b->hosts.row, compare_host_buckets);
   for (size_t i = 0; i < b->hosts.n; i++)
     b->hosts.row[i].bucket -= first;
 }

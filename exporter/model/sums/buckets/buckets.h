@@ -85,8 +85,8 @@ struct ni_set;
  * As a series of counters is read (model/counters/series.h): what its samples are of, pairs of them, its end.
  * Main thread.
  */
-int ni_host_buckets_set(struct ni_run *r, struct ni_host_buckets *t, const char *host,
-                        const struct ni_set *set);
+int ni_host_buckets_begin_set(struct ni_run *r, struct ni_host_buckets *t, const char *host,
+                              const struct ni_set *set);
 int ni_host_buckets_add(struct ni_host_buckets *t, uint64_t width_ns, const struct ni_series_sample *after,
                         const struct ni_reading *before);
 int ni_host_buckets_flush(struct ni_host_buckets *t);
@@ -94,7 +94,7 @@ int ni_host_buckets_flush(struct ni_host_buckets *t);
  * Says that there are more rows than a table takes, and what to do. file: without its ending; each: what a
  * bucket has a row for.
  */
-void ni_buckets_too_many(struct ni_run *r, const char *file, const char *each);
+void ni_buckets_fail_too_many(struct ni_run *r, const char *file, const char *each);
 /* Once all is summed: buckets count from the origin, rows are in order. */
 void ni_buckets_end(struct ni_run *r, struct ni_summary *s);
 

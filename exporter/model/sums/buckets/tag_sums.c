@@ -8,7 +8,7 @@
 #include "exporter/model/sums/join.h"
 #include "exporter/model/sums/state.h"
 
-static int settle(struct ni_tag_sums *t, int e) {
+static int drop_if_too_many(struct ni_tag_sums *t, int e) {
   if (e != -E2BIG && t->rows.n <= NI_TAG_ROWS_MAX)
     return e;
   ni_bucket_free(&t->rows);
@@ -16,8 +16,8 @@ static int settle(struct ni_tag_sums *t, int e) {
   return e == -E2BIG ? 0 : e;
 }
 
-int ni_tag_sums_take(struct ni_tag_sums *t, const struct ni_operation *op, uint64_t msg_bytes,
-                     const char *no_func) {
+int ni_tag_sums_count(struct ni_tag_sums *t, const struct ni_operation *op, uint64_t msg_bytes,
+                      const char *no_func) {
   bool counted = false;
   for (uint32_t i = 0; i < op->n && !t->too_many; i++) {
     const struct ni_entry *x = &op->part[i].e;
@@ -42,22 +42,22 @@ int ni_tag_sums_take(struct ni_tag_sums *t, const struct ni_operation *op, uint6
       else
         row->bytes_per_s += x->bytes_per_s;
     }
-    if ((e = settle(t, e)) < 0)
+    if ((e = drop_if_too_many(t, e)) < 0)
       return e;
   }
   return 0;
 }
 
-int ni_tag_sums_add(struct ni_tag_sums *to, const struct ni_tag_sums *from) {
+int ni_tag_sums_merge(struct ni_tag_sums *to, const struct ni_tag_sums *from) {
   if (from->too_many && !to->too_many)
     ni_bucket_free(&to->rows);
   to->too_many |= from->too_many;
-  return to->too_many ? 0 : settle(to, ni_bucket_merge(&to->rows, &from->rows));
+  return to->too_many ? 0 : drop_if_too_many(to, ni_bucket_merge(&to->rows, &from->rows));
 }
 
 void ni_tag_sums_free(struct ni_tag_sums *t) { ni_bucket_free(&t->rows); }
 
-static int by_time(const void *a, const void *b) {
+static int compare_tags_by_time(const void *a, const void *b) {
   const struct ni_tag_row *x = a, *y = b;
   if (x->exec_ns != y->exec_ns)
     return x->exec_ns > y->exec_ns ? -1 : 1;
@@ -92,6 +92,6 @@ int ni_tag_sums_build(struct ni_run *r, struct ni_summary *s, double all_ns) {
     s->capped += ni_capped(x->added, sizeof x->added / sizeof *x->added);
     s->tagged_share += s->tag[i].time_share;
   }
-  qsort(s->tag, s->n_tags, sizeof *s->tag, by_time);
+  qsort(s->tag, s->n_tags, sizeof *s->tag, compare_tags_by_time);
   return 0;
 }

@@ -28,9 +28,9 @@ struct ni_run;
 struct ni_summary;
 
 /* The records of an operation that have a tag; it counts itself where the first of these does. */
-int ni_tag_sums_take(struct ni_tag_sums *t, const struct ni_operation *op, uint64_t msg_bytes,
-                     const char *no_func);
-int ni_tag_sums_add(struct ni_tag_sums *to, const struct ni_tag_sums *from);
+int ni_tag_sums_count(struct ni_tag_sums *t, const struct ni_operation *op, uint64_t msg_bytes,
+                      const char *no_func);
+int ni_tag_sums_merge(struct ni_tag_sums *to, const struct ni_tag_sums *from);
 void ni_tag_sums_free(struct ni_tag_sums *t);
 /* Once all is summed: the rows of the result, those with the most time first. all_ns: what shares are of. */
 int ni_tag_sums_build(struct ni_run *r, struct ni_summary *s, double all_ns);

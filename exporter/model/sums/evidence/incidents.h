@@ -18,7 +18,7 @@
  * since what a rank waited for may be left out; nor is where ranks of several hosts paused at once. Ranks of
  * one host that did are named as the host.
  *
- * Threads: the main one; after ni_figures_all(). Reads and replaces s->outlier. Memory: 40 bytes a pause that
+ * Threads: the main one; after ni_figures_sum(). Reads and replaces s->outlier. Memory: 40 bytes a pause that
  * is kept, a byte for each rank and entry. 0 or -ENOMEM.
  */
 #ifndef NI_INCIDENTS_H

@@ -7,7 +7,7 @@
  * step: 0.06 is a rank that took 6 % of a step longer between operations than ranks with the same work.
  * Pauses are in it, as far as they are longer than the middle rank's.
  *
- * Threads: the main one; after ni_figures_all(), whose map by durations is replaced. Where the job is not
+ * Threads: the main one; after ni_figures_sum(), whose map by durations is replaced. Where the job is not
  * judged by own time, or there is no map, nothing happens. 0 or -ENOMEM.
  */
 #ifndef NI_LATENESS_MAP_H

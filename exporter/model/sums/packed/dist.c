@@ -11,14 +11,14 @@
 #define FRESH_FIRST 16 /* there are many distributions of few values */
 
 /* Values in order with their counts: what a percentile is read from. */
-struct sorted {
+struct sorted_values {
   const struct ni_dist_slot *item;
   struct ni_dist_slot *own; /* the same, to be freed; NULL: the distribution's */
   size_t n, at;             /* at: where the last percentile was; `before` values lie before it */
   uint64_t before;
 };
 
-static int coarse_add(struct ni_dist *d, uint64_t value, uint64_t times) {
+static int add_to_histogram(struct ni_dist *d, uint64_t value, uint64_t times) {
   unsigned power = value < NI_DIST_STEPS ? 0 : 63u - (unsigned)__builtin_clzll(value) - 6;
   if (!d->step[power] && !(d->step[power] = calloc(NI_DIST_STEPS, sizeof **d->step)))
     return -ENOMEM;
@@ -29,7 +29,7 @@ static int coarse_add(struct ni_dist *d, uint64_t value, uint64_t times) {
 }
 
 /* The middle of a step. */
-static uint64_t coarse_value(unsigned power, unsigned at) {
+static uint64_t middle_of_step(unsigned power, unsigned at) {
   if (power == 0)
     return at;
   uint64_t low = (uint64_t)(at + NI_DIST_STEPS) << (power - 1);
@@ -37,11 +37,11 @@ static uint64_t coarse_value(unsigned power, unsigned at) {
 }
 
 /* None is fresh. */
-static int make_coarse(struct ni_dist *d) {
+static int become_histogram(struct ni_dist *d) {
   if (!(d->step = calloc(64, sizeof *d->step)))
     return -ENOMEM;
   for (size_t i = 0; i < d->n_slots; i++)
-    if (coarse_add(d, d->slot[i].value, d->slot[i].count) < 0)
+    if (add_to_histogram(d, d->slot[i].value, d->slot[i].count) < 0)
       return -ENOMEM;
   free(d->slot);
   free(d->fresh);
@@ -53,7 +53,7 @@ static int make_coarse(struct ni_dist *d) {
 }
 
 /* Two lists in order become one. more: as d->slot, malloc()ed; it is freed or kept. */
-static int join_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_more) {
+static int merge_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_more) {
   struct ni_dist_slot *all = d->n_slots ? malloc((d->n_slots + n_more + 1) * sizeof *all) : more;
   size_t n = 0, i = 0, k = 0;
   if (!all) {
@@ -64,7 +64,7 @@ static int join_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_mor
     n = n_more;
   else {
     while (i < d->n_slots || k < n_more) {
-      bool ours = k == n_more || (i < d->n_slots && d->slot[i].value <= more[k].value);
+      const bool ours = k == n_more || (i < d->n_slots && d->slot[i].value <= more[k].value);
       const struct ni_dist_slot *x = ours ? &d->slot[i++] : &more[k++];
       if (n && all[n - 1].value == x->value)
         all[n - 1].count += x->count;
@@ -76,10 +76,10 @@ static int join_slots(struct ni_dist *d, struct ni_dist_slot *more, size_t n_mor
   free(d->slot);
   d->slot = all;
   d->n_slots = n;
-  return n > d->limit ? make_coarse(d) : 0;
+  return n > d->limit ? become_histogram(d) : 0;
 }
 
-static void sum_up(struct ni_dist *d, uint64_t value) {
+static void add_to_sums(struct ni_dist *d, uint64_t value) {
   int64_t off = (int64_t)(value - d->first);
   if (value < d->min)
     d->min = value;
@@ -90,7 +90,7 @@ static void sum_up(struct ni_dist *d, uint64_t value) {
 }
 
 /* Counts what came since the last time. */
-static int settle(struct ni_dist *d) {
+static int count_fresh(struct ni_dist *d) {
   if (d->n_fresh == 0)
     return 0;
   /* One block: first for sorting, then for the counted values, of which there are no more. */
@@ -100,7 +100,7 @@ static int settle(struct ni_dist *d) {
   ni_sort_numbers(d->fresh, (uint64_t *)more, d->n_fresh);
   size_t n = 0;
   for (size_t i = 0; i < d->n_fresh; i++) {
-    sum_up(d, d->fresh[i]);
+    add_to_sums(d, d->fresh[i]);
     if (n && more[n - 1].value == d->fresh[i])
       more[n - 1].count++;
     else
@@ -109,25 +109,25 @@ static int settle(struct ni_dist *d) {
   if (n < d->n_fresh && (fit = realloc(more, n * sizeof *more)))
     more = fit;
   d->n_fresh = 0;
-  return join_slots(d, more, n);
+  return merge_slots(d, more, n);
 }
 
 /*
  * The next value has no room among the fresh ones: makes some, or counts them, or there is none in a
  * histogram.
  */
-static int make_room(struct ni_dist *d) {
+static int make_room_for_fresh(struct ni_dist *d) {
   size_t most = d->limit / 2 > FRESH_FIRST ? d->limit / 2 : FRESH_FIRST;
   if (d->limit == 0)
-    return make_coarse(d);
+    return become_histogram(d);
   if (d->cap_fresh >= most)
-    return settle(d);
+    return count_fresh(d);
   size_t want = d->cap_fresh ? 4 * d->cap_fresh : FRESH_FIRST;
   return ni_array_exact(&d->fresh, &d->cap_fresh, want < most ? want : most, sizeof *d->fresh) ? 0 : -ENOMEM;
 }
 
 int ni_dist_add(struct ni_dist *d, uint64_t value) {
-  int e = d->coarse || d->n_fresh < d->cap_fresh ? 0 : make_room(d);
+  int e = d->coarse || d->n_fresh < d->cap_fresh ? 0 : make_room_for_fresh(d);
   if (e < 0)
     return e;
   if (d->n++ == 0)
@@ -136,16 +136,16 @@ int ni_dist_add(struct ni_dist *d, uint64_t value) {
     d->fresh[d->n_fresh++] = value;
     return 0;
   }
-  sum_up(d, value);
-  return coarse_add(d, value, 1);
+  add_to_sums(d, value);
+  return add_to_histogram(d, value, 1);
 }
 
 /*
  * Sums relative to another value, of those from the first one on. Unsigned: what forged bytes overflow is not
  * undefined.
  */
-static void sums_from(const struct ni_dist *d, uint64_t value, unsigned __int128 *sum,
-                      unsigned __int128 *square) {
+static void rebase_sums(const struct ni_dist *d, uint64_t value, unsigned __int128 *sum,
+                        unsigned __int128 *square) {
   const unsigned __int128 by = (unsigned __int128)d->first - value, old = (unsigned __int128)d->sum;
   *sum = old + by * d->n;
   *square = d->square + 2 * by * old + by * by * d->n;
@@ -154,11 +154,11 @@ static void sums_from(const struct ni_dist *d, uint64_t value, unsigned __int128
 int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   if (b->n == 0)
     return 0;
-  int e = settle(b);
+  int e = count_fresh(b);
   if (e == 0)
-    e = settle(a);
+    e = count_fresh(a);
   if (e == 0 && b->coarse && !a->coarse)
-    e = make_coarse(a);
+    e = become_histogram(a);
   if (e < 0)
     return e;
   if (a->n == 0) {
@@ -171,13 +171,13 @@ int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
   if (b->max > a->max)
     a->max = b->max;
   unsigned __int128 sum, square;
-  sums_from(b, a->first, &sum, &square);
+  rebase_sums(b, a->first, &sum, &square);
   a->sum = (__int128)((unsigned __int128)a->sum + sum);
   a->square += square;
   a->n += b->n;
   if (a->coarse && !b->coarse) {
     for (size_t i = 0; i < b->n_slots; i++)
-      if (coarse_add(a, b->slot[i].value, b->slot[i].count) < 0)
+      if (add_to_histogram(a, b->slot[i].value, b->slot[i].count) < 0)
         return -ENOMEM;
     return 0;
   }
@@ -186,11 +186,11 @@ int ni_dist_merge(struct ni_dist *a, struct ni_dist *b) {
     if (!copy)
       return -ENOMEM;
     memcpy(copy, b->slot, b->n_slots * sizeof *copy);
-    return join_slots(a, copy, b->n_slots);
+    return merge_slots(a, copy, b->n_slots);
   }
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; b->step[p] && i < NI_DIST_STEPS; i++)
-      if (b->step[p][i] && coarse_add(a, coarse_value(p, i), b->step[p][i]) < 0)
+      if (b->step[p][i] && add_to_histogram(a, middle_of_step(p, i), b->step[p][i]) < 0)
         return -ENOMEM;
   return 0;
 }
@@ -242,13 +242,13 @@ static void wire_steps(struct ni_wire *w, struct ni_dist *d) {
 
 int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
   unsigned __int128 sum = 0, square = 0;
-  int e = w->load ? 0 : settle(d);
+  int e = w->load ? 0 : count_fresh(d);
   ni_wire_u64(w, &d->n);
   if (e < 0 || !d->n)
     return e;
   NI_WIRE(w, &d->min, &d->max);
   if (!w->load)
-    sums_from(d, d->min, &sum, &square);
+    rebase_sums(d, d->min, &sum, &square);
   wire_128(w, &sum);
   wire_128(w, &square);
   d->first = d->min;
@@ -268,15 +268,17 @@ int ni_dist_wire(struct ni_wire *w, struct ni_dist *d) {
   return w->bad ? -ENOMEM : e;
 }
 
-static uint64_t within(const struct ni_dist *d, uint64_t v) {
-  return v < d->min ? d->min : v > d->max ? d->max : v;
+static uint64_t clamp_to_range(const struct ni_dist *d, uint64_t v) {
+  if (v < d->min)
+    return d->min;
+  return v > d->max ? d->max : v;
 }
 
-static int sort_values(struct ni_dist *d, struct sorted *s) {
-  int e = settle(d);
+static int sort_values(struct ni_dist *d, struct sorted_values *s) {
+  int e = count_fresh(d);
   if (e < 0)
     return e;
-  *s = (struct sorted){d->slot, NULL, d->n_slots, 0, 0};
+  *s = (struct sorted_values){d->slot, NULL, d->n_slots, 0, 0};
   if (!d->coarse)
     return 0;
   size_t n = 0;
@@ -289,13 +291,13 @@ static int sort_values(struct ni_dist *d, struct sorted *s) {
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; d->step[p] && i < NI_DIST_STEPS; i++)
       if (d->step[p][i])
-        item[n++] = (struct ni_dist_slot){within(d, coarse_value(p, i)), d->step[p][i]};
+        item[n++] = (struct ni_dist_slot){clamp_to_range(d, middle_of_step(p, i)), d->step[p][i]};
   /* The least and the largest one are known better than to a step. */
   item[0] = (struct ni_dist_slot){d->min, 1};
   item[1].count--;
   item[n - 1].count -= d->n > 1;
   item[n++] = (struct ni_dist_slot){d->max, d->n > 1};
-  *s = (struct sorted){item, item, 0, 0, 0};
+  *s = (struct sorted_values){item, item, 0, 0, 0};
   for (size_t i = 0; i < n; i++)
     if (item[i].count)
       item[s->n++] = item[i];
@@ -303,7 +305,7 @@ static int sort_values(struct ni_dist *d, struct sorted *s) {
 }
 
 /* Larger ones are asked for later. */
-static double quantile(struct sorted *s, uint64_t n, double q, double scale) {
+static double quantile(struct sorted_values *s, uint64_t n, double q, double scale) {
   double at = q * (double)(n - 1);
   uint64_t low = (uint64_t)at;
   double part = at - (double)low;
@@ -323,7 +325,7 @@ int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
   *out = (struct ni_stats){d->n, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, false};
   if (d->n == 0)
     return 0;
-  struct sorted s;
+  struct sorted_values s;
   int e = sort_values(d, &s);
   if (e < 0)
     return e;
@@ -332,7 +334,7 @@ int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
    * adding.
    */
   unsigned __int128 sum, square;
-  sums_from(d, d->min, &sum, &square);
+  rebase_sums(d, d->min, &sum, &square);
   long double n = (long double)d->n, off = (long double)sum / n;
   out->mean = (double)(((long double)d->min + off) / scale);
   if (d->n > 1) {
@@ -352,38 +354,50 @@ int ni_dist_stats(struct ni_dist *d, double scale, struct ni_stats *out) {
   return 0;
 }
 
+/* Of the rank-th value, from 0 on, that lies in a step whose middle this is: the ends are known better. */
+static double value_at(const struct ni_dist *d, uint64_t rank, uint64_t middle) {
+  if (rank == 0)
+    return (double)d->min;
+  return rank + 1 == d->n ? (double)d->max : (double)middle;
+}
+
 double ni_dist_quantile_coarse(const struct ni_dist *d, double q, double scale) {
   if (d->n == 0)
     return NAN;
-  double at = q * (double)(d->n - 1), part = at - floor(at), first = NAN;
-  uint64_t low = (uint64_t)at, high = part > 0 ? low + 1 : low, seen = 0;
+  const double at = q * (double)(d->n - 1), part = at - floor(at);
+  const uint64_t low = (uint64_t)at, high = part > 0 ? low + 1 : low;
+  double first = NAN;
+  uint64_t seen = 0;
   for (unsigned p = 0; p < 64; p++)
     for (unsigned i = 0; d->step[p] && i < NI_DIST_STEPS; i++) {
       seen += d->step[p][i];
       if (seen <= low)
         continue;
-      /* The ends are known better than to a step. */
-      const uint64_t a = within(d, coarse_value(p, i));
+      const uint64_t middle = clamp_to_range(d, middle_of_step(p, i));
       if (isnan(first))
-        first = low == 0 ? (double)d->min : low + 1 == d->n ? (double)d->max : (double)a;
-      if (seen > high)
-        return (first + ((high + 1 == d->n ? (double)d->max : (double)a) - first) * part) / scale;
+        first = value_at(d, low, middle);
+      if (seen > high) {
+        const double second = high + 1 == d->n ? (double)d->max : (double)middle;
+        return (first + (second - first) * part) / scale;
+      }
     }
   return NAN;
 }
 
 /* As many bins as show the shape: the rule of Freedman and Diaconis, at least 10 where values differ. */
-static uint32_t bins_for(double lo, double hi, double q1, double q3, uint64_t n) {
+static uint32_t choose_bins(double lo, double hi, double q1, double q3, uint64_t n) {
   double width = 2 * (q3 - q1) / cbrt((double)n),
          want = width > 0 ? ceil((hi - lo) / width) : NI_SUM_HIST_BINS;
-  return want < 10 ? 10 : want > NI_SUM_HIST_BINS ? NI_SUM_HIST_BINS : (uint32_t)want;
+  if (want < 10)
+    return 10;
+  return want > NI_SUM_HIST_BINS ? NI_SUM_HIST_BINS : (uint32_t)want;
 }
 
 int ni_dist_hist(struct ni_dist *d, double scale, struct ni_hist *out) {
   *out = (struct ni_hist){0};
   if (d->n == 0)
     return 0;
-  struct sorted s;
+  struct sorted_values s;
   int e = sort_values(d, &s);
   if (e < 0)
     return e;
@@ -392,7 +406,11 @@ int ni_dist_hist(struct ni_dist *d, double scale, struct ni_hist *out) {
   out->log = d->min > 0 && d->max >= 10 * d->min;
   double lo = out->log ? log(out->lo) : out->lo, hi = out->log ? log(out->hi) : out->hi;
   double q1 = quantile(&s, d->n, 0.25, scale), q3 = quantile(&s, d->n, 0.75, scale);
-  out->n = d->min == d->max ? 1 : bins_for(lo, hi, out->log ? log(q1) : q1, out->log ? log(q3) : q3, d->n);
+  if (out->log) {
+    q1 = log(q1);
+    q3 = log(q3);
+  }
+  out->n = d->min == d->max ? 1 : choose_bins(lo, hi, q1, q3, d->n);
   for (size_t i = 0; i < s.n; i++) {
     double v = (double)s.item[i].value / scale;
     double x = hi > lo ? ((out->log ? log(v) : v) - lo) / (hi - lo) * out->n : 0;
@@ -407,7 +425,7 @@ int ni_dist_box(struct ni_dist *d, double scale, struct ni_whisker *out) {
   *out = (struct ni_whisker){NAN, NAN, NAN, NAN, NAN, NAN, NAN, d->n, 0};
   if (d->n == 0)
     return 0;
-  struct sorted s;
+  struct sorted_values s;
   int e = sort_values(d, &s);
   if (e < 0)
     return e;

@@ -26,7 +26,7 @@ enum {
 /* Of the byte that has the timing. */
 enum { M_TIMING = 31, M_TAIL = 32, M_TAG = 64 /* the tag follows */, M_LATE = 128 };
 
-static inline const uint8_t *get(const uint8_t *p, uint64_t *v) {
+static inline const uint8_t *decode_varint(const uint8_t *p, uint64_t *v) {
   uint64_t x = *p & 127;
   for (unsigned shift = 7; *p++ & 128 && shift < 64; shift += 7)
     x |= (uint64_t)(*p & 127) << shift;
@@ -34,13 +34,13 @@ static inline const uint8_t *get(const uint8_t *p, uint64_t *v) {
   return p;
 }
 
-static int spill(struct ni_spill *st, struct ni_segment_block *b) {
+static int spill_block(struct ni_spill *st, struct ni_segment_block *b) {
   int e = ni_spill_reserve(st, b->len, &b->offset);
   return e < 0 ? e : ni_spill_write(st, b->at, b->len, b->offset);
 }
 
 /* A short block gets twice the room, so that a short segment is one: it is read and written at once. */
-static int longer_block(struct ni_segment_block *b, struct ni_spill *st) {
+static int grow_block(struct ni_segment_block *b, struct ni_spill *st) {
   uint32_t size = 2 * b->size < BLOCK_BYTES ? 2 * b->size : BLOCK_BYTES;
   uint8_t *more = realloc(b->at, size);
   if (!more)
@@ -51,18 +51,18 @@ static int longer_block(struct ni_segment_block *b, struct ni_spill *st) {
   return 0;
 }
 
-static int next_block(struct ni_segment *s, struct ni_spill *st) {
+static int append_block(struct ni_segment *s, struct ni_spill *st) {
   struct ni_segment_block *last = s->n_blocks ? &s->block[s->n_blocks - 1] : NULL;
   uint8_t *memory = NULL;
   uint32_t size = last ? BLOCK_BYTES : FIRST_BLOCK_BYTES;
   if (last && last->size < BLOCK_BYTES)
-    return longer_block(last, st);
+    return grow_block(last, st);
   if (!ni_array_room_one(s->block, s->n_blocks, s->cap_blocks))
     return -ENOMEM;
   if (last)
     last = &s->block[s->n_blocks - 1];
   if (last && atomic_load_explicit(&st->held_bytes, memory_order_relaxed) >= st->limit_bytes) {
-    int e = spill(st, last);
+    int e = spill_block(st, last);
     if (e < 0)
       return e;
     memory = last->at;
@@ -77,17 +77,14 @@ static int next_block(struct ni_segment *s, struct ni_spill *st) {
   return 0;
 }
 
-int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_entry *e) {
-  if (!s->last && !(s->last = calloc(1, sizeof *s->last)))
-    return -ENOMEM;
-  if (s->n_blocks == 0 || s->block[s->n_blocks - 1].len + ENTRY_MAX_BYTES > s->block[s->n_blocks - 1].size) {
-    int r = next_block(s, st);
-    if (r < 0)
-      return r;
-  }
-  struct ni_segment_block *b = &s->block[s->n_blocks - 1];
-  uint8_t *first = b->at + b->len, *p = first + 1;
-  const struct ni_entry *l = s->last;
+static bool is_same_mix(const struct ni_entry *a, const struct ni_entry *b) {
+  return a->timing == b->timing && a->mix == b->mix && a->launched_late == b->launched_late &&
+      a->tail == b->tail && a->tag == b->tag;
+}
+
+/* From `at` on, as differences to l, with room for ENTRY_MAX_BYTES. Returns the end. */
+static uint8_t *encode_entry(uint8_t *at, const struct ni_entry *l, const struct ni_entry *e) {
+  uint8_t *p = at + 1;
   unsigned f = 0;
   if (e->sn == l->sn + 1)
     f |= F_SN_NEXT;
@@ -101,7 +98,7 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
   }
   if (e->bytes_per_s != NI_NO_BW) {
     f |= F_BW;
-    bool micro = e->bytes_per_s % 1000 == 0;
+    const bool micro = e->bytes_per_s % 1000 == 0;
     if (micro)
       f |= F_BW_MICRO;
     p = ni_put_varint(p, micro ? e->bytes_per_s / 1000 : e->bytes_per_s);
@@ -114,12 +111,17 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
     f |= F_START;
     p = ni_put_varint(p, ni_fold((uint64_t)e->start_ns - (uint64_t)l->start_ns));
   }
-  if (e->timing == l->timing && e->mix == l->mix && e->launched_late == l->launched_late &&
-      e->tail == l->tail && e->tag == l->tag) {
+  if (is_same_mix(e, l)) {
     f |= F_SAME_MIX;
   } else {
-    *p++ = (uint8_t)(e->timing | (e->launched_late ? M_LATE : 0) | (e->tail ? M_TAIL : 0) |
-                     (e->tag ? M_TAG : 0));
+    unsigned mix = e->timing;
+    if (e->launched_late)
+      mix |= M_LATE;
+    if (e->tail)
+      mix |= M_TAIL;
+    if (e->tag)
+      mix |= M_TAG;
+    *p++ = (uint8_t)mix;
     *p++ = e->mix;
     if (e->tag)
       p = ni_put_varint(p, e->tag);
@@ -128,9 +130,21 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
     f |= F_SAME_PEER;
   else
     p = ni_put_varint(p, ni_fold((uint64_t)e->peer_or_wait - (uint64_t)l->peer_or_wait));
-  *first = (uint8_t)f;
-  b->len = (uint32_t)(p - b->at);
+  *at = (uint8_t)f;
+  return p;
+}
 
+int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_entry *e) {
+  if (!s->last && !(s->last = calloc(1, sizeof *s->last)))
+    return -ENOMEM;
+  if (s->n_blocks == 0 || s->block[s->n_blocks - 1].len + ENTRY_MAX_BYTES > s->block[s->n_blocks - 1].size) {
+    int r = append_block(s, st);
+    if (r < 0)
+      return r;
+  }
+  struct ni_segment_block *b = &s->block[s->n_blocks - 1];
+  const uint8_t *end = encode_entry(b->at + b->len, s->last, e);
+  b->len = (uint32_t)(end - b->at);
   if (s->n == 0)
     s->min_sn = s->max_sn = e->sn;
   if (e->sn < s->min_sn)
@@ -155,7 +169,7 @@ static int spill_rest(struct ni_segment *s, struct ni_spill *st) {
     struct ni_segment_block *b = &s->block[i];
     if (!b->at)
       continue;
-    int e = spill(st, b);
+    int e = spill_block(st, b);
     if (e < 0)
       return e;
     free(b->at);
@@ -221,7 +235,7 @@ static int load_block(struct ni_segment_reader *r) {
   return 0;
 }
 
-static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
+static int decode_entry(struct ni_segment_reader *r, struct ni_entry *e) {
   if (r->at == r->end) {
     int x = load_block(r);
     if (x < 0)
@@ -234,23 +248,23 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   if (f & F_SN_NEXT)
     l->sn++;
   else {
-    p = get(p, &v);
+    p = decode_varint(p, &v);
     l->sn += ni_unfold(v);
   }
-  p = get(p, &v);
+  p = decode_varint(p, &v);
   l->exec_ns = f & F_EXEC_US ? v * 1000 : v;
   l->bytes_per_s = NI_NO_BW;
   if (f & F_BW) {
-    p = get(p, &v);
+    p = decode_varint(p, &v);
     l->bytes_per_s = f & F_BW_MICRO ? v * 1000 : v;
   }
   if (!(f & F_SAME_DUMP)) {
-    p = get(p, &v);
+    p = decode_varint(p, &v);
     l->dump_us += ni_unfold(v);
   }
   int64_t start = NI_NO_START;
   if (f & F_START) {
-    p = get(p, &v);
+    p = decode_varint(p, &v);
     start = l->start_ns = (int64_t)((uint64_t)l->start_ns + ni_unfold(v));
   }
   if (!(f & F_SAME_MIX)) {
@@ -261,10 +275,10 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
     l->mix = *p++;
     l->tag = 0;
     if (m & M_TAG)
-      p = get(p, &l->tag);
+      p = decode_varint(p, &l->tag);
   }
   if (!(f & F_SAME_PEER)) {
-    p = get(p, &v);
+    p = decode_varint(p, &v);
     l->peer_or_wait = (int64_t)((uint64_t)l->peer_or_wait + ni_unfold(v));
   }
   r->at = p;
@@ -274,7 +288,7 @@ static int unpack(struct ni_segment_reader *r, struct ni_entry *e) {
   return 1;
 }
 
-int ni_segment_put(const struct ni_segment *s, struct ni_spill *st, struct ni_wire *w) {
+int ni_segment_encode(const struct ni_segment *s, struct ni_spill *st, struct ni_wire *w) {
   uint64_t n = s->n;
   size_t bytes = 0;
   for (size_t k = 0; k < s->n_blocks; k++)
@@ -292,14 +306,16 @@ int ni_segment_put(const struct ni_segment *s, struct ni_spill *st, struct ni_wi
   return 0;
 }
 
-static bool is_sound(const struct ni_entry *e, unsigned n_mix) {
-  return e->exec_ns > 0 && e->exec_ns <= NI_MAX_EXEC_NS && e->timing < NI_TIMING_COUNT && e->mix < n_mix &&
-      e->tag <= INT64_MAX &&
-      (e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9));
+static bool is_valid_entry(const struct ni_entry *e, unsigned n_mix) {
+  const bool has_valid_time = e->exec_ns > 0 && e->exec_ns <= NI_MAX_EXEC_NS;
+  const bool has_valid_codes = e->timing < NI_TIMING_COUNT && e->mix < n_mix && e->tag <= INT64_MAX;
+  const bool has_valid_busbw =
+      e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9);
+  return has_valid_time && has_valid_codes && has_valid_busbw;
 }
 
-int ni_segment_take(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w, const uint8_t *mix,
-                    unsigned n_mix) {
+int ni_segment_decode(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w, const uint8_t *mix,
+                      unsigned n_mix) {
   uint64_t n = 0;
   size_t bytes = 0;
   ni_wire_u64(w, &n);
@@ -313,29 +329,34 @@ int ni_segment_take(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w
   for (uint64_t i = 0; error == 0 && i < n; i++) {
     if (r.at >= r.end)
       return -EINVAL;
-    unpack(&r, &e);
-    if (r.at > r.end || !is_sound(&e, n_mix))
+    decode_entry(&r, &e);
+    if (r.at > r.end || !is_valid_entry(&e, n_mix))
       return -EINVAL;
     e.mix = mix[e.mix];
     error = ni_segment_add(s, st, &e);
   }
-  return error < 0 ? error : r.at != r.end ? -EINVAL : ni_segment_end(s, st);
+  if (error < 0)
+    return error;
+  return r.at == r.end ? ni_segment_end(s, st) : -EINVAL;
 }
 
-static inline bool waits_less(const struct ni_waiting *a, const struct ni_waiting *b) {
+static inline bool is_entry_before(const struct ni_waiting *a, const struct ni_waiting *b) {
   return a->e.sn != b->e.sn ? a->e.sn < b->e.sn : a->order < b->order;
 }
-#define before(a, b) waits_less(&(a), &(b))
+#define IS_BEFORE(a, b) is_entry_before(&(a), &(b))
 
 int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e) {
   if (r->given == r->s->n)
     return 0;
   r->given++;
   if (r->s->back == 0)
-    return unpack(r, e);
-  while (r->read < r->s->n && (r->n_heap == 0 || r->high < r->heap[0].e.sn + r->s->back)) {
+    return decode_entry(r, e);
+  while (r->read < r->s->n) {
+    const bool may_come_before = r->n_heap == 0 || r->high < r->heap[0].e.sn + r->s->back;
     struct ni_entry x;
-    int k = unpack(r, &x);
+    if (!may_come_before)
+      break;
+    int k = decode_entry(r, &x);
     if (k < 0)
       return k;
     if (x.sn > r->high)
@@ -343,10 +364,10 @@ int ni_segment_next(struct ni_segment_reader *r, struct ni_entry *e) {
     if (!ni_array_room(r->heap, r->n_heap, r->cap_heap))
       return -ENOMEM;
     r->heap[r->n_heap++] = (struct ni_waiting){x, r->read};
-    ni_heap_up(r->heap, r->n_heap - 1, before);
+    ni_heap_up(r->heap, r->n_heap - 1, IS_BEFORE);
   }
   *e = r->heap[0].e;
   r->heap[0] = r->heap[--r->n_heap];
-  ni_heap_down(r->heap, r->n_heap, 0, before);
+  ni_heap_down(r->heap, r->n_heap, 0, IS_BEFORE);
   return 1;
 }

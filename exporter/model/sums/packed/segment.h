@@ -74,15 +74,15 @@ int ni_segment_add(struct ni_segment *s, struct ni_spill *st, const struct ni_en
  * No more records come: gives back what the last block does not use, or puts all that is held into the file.
  */
 int ni_segment_end(struct ni_segment *s, struct ni_spill *st);
-/* How many records, how many bytes, and these: for ni_segment_take(). 0 or -errno of the temporary file. */
-int ni_segment_put(const struct ni_segment *s, struct ni_spill *st, struct ni_wire *w);
+/* How many records, how many bytes, and these: for ni_segment_decode(). 0 or -errno of the temporary file. */
+int ni_segment_encode(const struct ni_segment *s, struct ni_spill *st, struct ni_wire *w);
 /*
  * Adds what that has put, one record at least, from another process: -EINVAL where they are not sound. Behind
  * the bytes of w 64 more can be read. mix: what codes become; n_mix: how many codes there are. Then it is
  * ended, as by ni_segment_end().
  */
-int ni_segment_take(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w, const uint8_t *mix,
-                    unsigned n_mix);
+int ni_segment_decode(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w, const uint8_t *mix,
+                      unsigned n_mix);
 void ni_segment_free(struct ni_segment *s, struct ni_spill *st);
 
 /* Reads a segment in order of sn; records of equal sn in the order of writing. */

@@ -150,10 +150,10 @@ static int load_piece(struct ni_wire *w, struct ni_run *r, const struct ni_parti
   NI_WIRE(w, &p->range, &p->ordinal);
   int e = w->bad || !r->partial->have[r->partial->shard_of[p->file]]
       ? -EINVAL
-      : ni_segment_take(&p->s, &r->store, w, x->mix, x->n_mix);
+      : ni_segment_decode(&p->s, &r->store, w, x->mix, x->n_mix);
   if (e == 0) {
     p->member = x->member.number[member];
-    e = ni_cell_take(r, x->cell.number[cell], p);
+    e = ni_cell_add_piece(r, x->cell.number[cell], p);
   }
   if (e < 0) {
     ni_segment_free(&p->s, &r->store);

@@ -70,7 +70,7 @@ static int put_pieces(struct ni_run *r, const struct ni_partial_numbers *x, cons
     for (size_t k = 0; k < sizeof head / sizeof *head; k++)
       ni_wire_u32(&w, &head[k]);
     if (e == 0)
-      e = ni_segment_put(&s, &held, &w);
+      e = ni_segment_encode(&s, &held, &w);
     ni_segment_free(&s, &held);
     if (e == 0 && (w.n >= PIECES_BYTES || i + 1 == n))
       e = put(to, NI_SECTION_PIECES, &w);

@@ -9,7 +9,7 @@
  *
  * A *link* is what transfers are judged by: a communicator's collectives, or the messages from one rank of it
  * to another. A *slot* is one rank's part in a link. Slots whose operations run while other communicators'
- * operations begin are *beside* the computing (overlapped gradients); the others are *in line*: computing
+ * operations begin are *overlapped* with the computing (gradients); the others are *in line*: computing
  * goes on when they have ended. A *step* is one period of the training loop (steps.h). A *bin* is so many
  * steps in a row (a power of two, mostly 1).
  *
@@ -37,7 +37,7 @@
 #define NI_BLAME_KEYS 1024u
 #define NI_BLAME_SAMPLE (1u << 16)
 #define NI_BLAME_BLOCK 8u /* steps in a row that the replay takes as one */
-/* own time beyond the usual by more is a pause: a collection, a loader, a checkpoint */
+/* own time beyond the baseline by more is a pause: a collection, a loader, a checkpoint */
 #define NI_BLAME_BURST_US 3000.0f
 /* times the width of a place: what is longer by more than that is no chance */
 #define NI_BLAME_FAR 3.0f
@@ -59,10 +59,10 @@ struct ni_blame_slot {
   uint32_t comm;      /* in the result */
   int32_t rank, peer; /* in the communicator; peer: of messages, else -1 */
   uint8_t kind;       /* enum ni_blame_kind */
-  bool beside;
-  bool paired;    /* messages whose numbers the log states, the same on both sides */
-  uint32_t link;  /* peer_groups.h */
-  uint64_t shape; /* what it is, the same on ranks with the same work */
+  bool overlapped;    /* its operations run while the rank computes */
+  bool paired;        /* messages whose numbers the log states, the same on both sides */
+  uint32_t link;      /* peer_groups.h */
+  uint64_t shape;     /* what it is, the same on ranks with the same work */
   uint64_t ops, bytes;
   double exec_us;
   uint64_t anchor_of;               /* what the anchors are; 0: there are none */
@@ -74,10 +74,10 @@ struct ni_blame_slot {
 /* One rank in one bin. */
 struct ni_blame_cell {
   int64_t start_ns; /* of its first step, by the clock of the rank's host; 0: nothing happened */
-  /* own time beyond what is usual in those places of the step, pauses left out; what is usual there */
-  float dev, usual;
+  /* own time beyond the baseline of those places of the step, pauses left out; that baseline */
+  float dev, baseline;
   float burst;           /* pauses */
-  float exposed, hidden; /* time in operations in line; in those beside, while it computed */
+  float exposed, hidden; /* time in operations in line; in overlapped ones, while it computed */
   uint32_t places;       /* of own time */
 };
 
@@ -99,7 +99,7 @@ struct ni_blame_link_cell {
 
 /*
  * The rank did something else, or took longer, before it began the operation that started at end_ns: a pause
- * where that is half of the usual time and more, else what is far beyond the spread of that place.
+ * where that is half of the baseline and more, else what is far beyond the spread of that place.
  */
 struct ni_blame_incident {
   int64_t end_ns;
@@ -237,8 +237,8 @@ struct ni_blame {
  * An operation of the slot; what: its function and size as a number, not 0. in_step: so many of the rank in
  * its step before it.
  */
-static inline void ni_anchor_take(struct ni_blame_slot *s, uint64_t what, uint64_t sn, uint32_t step,
-                                  uint32_t in_step) {
+static inline void ni_anchor_update(struct ni_blame_slot *s, uint64_t what, uint64_t sn, uint32_t step,
+                                    uint32_t in_step) {
   if (s->anchor_of == 0)
     s->anchor_of = what;
   if (s->anchor_of != what)

@@ -10,10 +10,10 @@
 #include "exporter/base/order.h"
 #include "places.h"
 
-#define CYCLE_NEW 0.05f /* what one more says of what is usual */
+#define CYCLE_NEW 0.05f /* how far one more moves the baseline of cycles */
 #define OWN_PART 0.6f   /* of the time that a rank was idle for longer */
 
-struct token {
+struct token_least {
   float least; /* of the bin */
   uint32_t n, slot;
   uint64_t ops;
@@ -30,13 +30,13 @@ struct quickest {
   uint32_t slot;
 };
 
-struct pass {
+struct rank_pass {
   struct ni_blame *b;
   struct ni_blame_rank *out;
   struct ni_blame_op *op; /* the chunk */
   size_t n;
   struct ni_places places;
-  struct token token[NI_PLACE_TOKENS];
+  struct token_least token[NI_PLACE_TOKENS];
   struct quickest message[NI_BLAME_SLOTS], collective[NI_BLAME_FUNCTIONS];
   bool many_sizes[NI_BLAME_FUNCTIONS];
   const struct ni_blame_function *function; /* the stream's */
@@ -51,7 +51,7 @@ struct pass {
   size_t cap_sample, cap_cells, cap_incidents;
 };
 
-static uint32_t token_at(const struct ni_blame_op *op) {
+static uint32_t limit_token(const struct ni_blame_op *op) {
   return op->token < NI_PLACE_TOKENS ? op->token : NI_PLACE_TOKENS - 1;
 }
 
@@ -60,9 +60,10 @@ void ni_blame_coarsen(struct ni_blame_rank *o) {
   uint32_t n = o->n_bins / 2;
   for (uint32_t i = 0; i < n; i++) {
     struct ni_blame_cell *a = &o->cell[2 * i], *c = a + 1;
-    o->cell[i] = (struct ni_blame_cell){a->start_ns,          a->dev + c->dev,         a->usual + c->usual,
-                                        a->burst + c->burst,  a->exposed + c->exposed, a->hidden + c->hidden,
-                                        a->places + c->places};
+    o->cell[i] =
+        (struct ni_blame_cell){a->start_ns,          a->dev + c->dev,         a->baseline + c->baseline,
+                               a->burst + c->burst,  a->exposed + c->exposed, a->hidden + c->hidden,
+                               a->places + c->places};
     for (uint32_t k = 0; k < o->max_slots; k++) {
       struct ni_blame_link_cell *p = &o->link_cell[(size_t)2 * i * o->max_slots + k], *q = p + o->max_slots;
       o->link_cell[(size_t)i * o->max_slots + k] =
@@ -84,12 +85,12 @@ static void flush_quickest(struct ni_blame_link_cell *at, struct quickest *q, si
   }
 }
 
-static void flush_tokens(struct pass *x) {
+static void flush_tokens(struct rank_pass *x) {
   if (!x->out->link_cell)
     return; /* before the first bin */
   struct ni_blame_link_cell *at = &x->out->link_cell[(size_t)x->bin * x->out->max_slots];
   for (uint32_t i = 0; i < x->out->n_tokens && i < NI_PLACE_TOKENS; i++) {
-    struct token *t = &x->token[i];
+    struct token_least *t = &x->token[i];
     if (t->n)
       at[t->slot].least += t->least * (float)t->n;
     t->n = 0;
@@ -98,7 +99,7 @@ static void flush_tokens(struct pass *x) {
   flush_quickest(at, x->collective, NI_BLAME_FUNCTIONS);
 }
 
-static int to_bin(struct pass *x) {
+static int move_to_bin(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   flush_tokens(x);
   while (x->step / o->bin_steps >= x->bins_max)
@@ -119,71 +120,75 @@ static int to_bin(struct pass *x) {
   return 0;
 }
 
-static int add_incident(struct pass *x, int64_t end_ns, float us, bool is_pause, bool is_own) {
+/* Of the longest ones, a heap with the shortest of them first. */
+#define IS_SHORTER(a, b) ((a).us < (b).us)
+
+static int add_incident(struct rank_pass *x, int64_t end_ns, float us, bool is_pause, bool is_own) {
   struct ni_blame_rank *o = x->out;
   const struct ni_blame_incident i = {end_ns, us, x->step, x->in_step, is_pause, is_own};
   o->incidents++;
-#define SHORTER(a, b) ((a).us < (b).us)
   if (o->n_incidents < NI_BLAME_INCIDENTS) {
     if (!ni_array_room(o->incident, o->n_incidents, x->cap_incidents))
       return -ENOMEM;
     o->incident[o->n_incidents++] = i;
-    ni_heap_up(o->incident, o->n_incidents - 1, SHORTER);
+    ni_heap_up(o->incident, o->n_incidents - 1, IS_SHORTER);
   } else if (us > o->incident[0].us) {
     o->incident[0] = i;
-    ni_heap_down(o->incident, o->n_incidents, 0, SHORTER);
+    ni_heap_down(o->incident, o->n_incidents, 0, IS_SHORTER);
   }
   return 0;
 }
 
 /*
- * The rank began the operation later than usual after those before it had begun, by most of `longer` us.
- * Where it computes beside operations it is idle for longer when they wait for a shorter time, and begins the
- * next one as always: that is no time of its own.
+ * Did the rank begin the operation later than the baseline after the one before had begun, by most of
+ * `longer` us? Where operations overlap with its computing, a rank that waits in them for a shorter time is
+ * idle for longer, and begins the next one as always: that is no time of its own.
  */
-static bool is_own(struct ni_place_key *k, const struct ni_place_gap *g, float longer) {
+static bool delayed_operations(struct ni_place_key *k, const struct ni_place_gap *g, float longer) {
   if (g->cycle < 0)
     return false;
-  const float us = (float)g->cycle / 1e3f, usual = k->cycle_us;
-  k->cycle_us = usual > 0 ? usual + (fminf(us, 2 * usual) - usual) * CYCLE_NEW : us;
-  return us - usual >= OWN_PART * longer && usual > 0;
+  const float us = (float)g->cycle / 1e3f, baseline = k->cycle_us;
+  k->cycle_us = baseline > 0 ? baseline + (fminf(us, 2 * baseline) - baseline) * CYCLE_NEW : us;
+  return us - baseline >= OWN_PART * longer && baseline > 0;
 }
 
 /* Own time of an operation goes to the bin. */
-static int count_own(struct pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g,
-                     const struct ni_blame_op *op) {
+static int count_own_time(struct rank_pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g,
+                          const struct ni_blame_op *op) {
   struct ni_place_key *k = &x->places.key[g->key];
-  float own = (float)g->own / 1e3f, idle = (float)g->idle / 1e3f, usual = k->usual.us;
+  float own = (float)g->own / 1e3f, idle = (float)g->idle / 1e3f, baseline = k->baseline.us;
   k->n++;
   x->out->idle_us += idle;
   if (op->launched_late)
     x->out->late_idle_us += idle;
   if (x->places.inner[ni_place_slot(k)])
     x->out->own_us += own;
-  if (isnan(usual))
+  if (isnan(baseline))
     return 0;
-  const float longer = idle - usual;
-  const bool own_time = is_own(k, g, longer);
-  if (longer > NI_BLAME_BURST_US && idle > 1.5f * usual) {
+  const float longer = idle - baseline;
+  const bool is_own = delayed_operations(k, g, longer);
+  const bool is_long = longer > NI_BLAME_BURST_US;
+  if (is_long && idle > 1.5f * baseline) {
     c->burst += longer;
-    return add_incident(x, op->start_ns, longer, true, own_time);
+    return add_incident(x, op->start_ns, longer, true, is_own);
   }
-  if (own_time && longer > NI_BLAME_BURST_US && longer > NI_BLAME_FAR * k->usual.width) {
+  if (is_own && is_long && longer > NI_BLAME_FAR * k->baseline.width) {
     int e = add_incident(x, op->start_ns, longer, false, true);
     if (e < 0)
       return e;
   }
-  if (!ni_place_counts(&x->places, k) || own > fmaxf(usual + NI_BLAME_BURST_US, 1.5f * usual))
+  const bool is_pause = own > fmaxf(baseline + NI_BLAME_BURST_US, 1.5f * baseline);
+  if (!ni_place_is_compared(&x->places, k) || is_pause)
     return 0;
   c->places++;
-  c->dev += own - usual;
+  c->dev += own - baseline;
   k->own += own;
   k->steady++;
-  c->usual += usual;
+  c->baseline += baseline;
   return 0;
 }
 
-static int keep(struct pass *x, const struct ni_blame_op *op, const struct ni_place_gap *g) {
+static int append_sample(struct rank_pass *x, const struct ni_blame_op *op, const struct ni_place_gap *g) {
   struct ni_blame_rank *o = x->out;
   if (!ni_array_room(o->sample, o->n_sample, x->cap_sample))
     return -ENOMEM;
@@ -192,7 +197,7 @@ static int keep(struct pass *x, const struct ni_blame_op *op, const struct ni_pl
   struct ni_blame_sampled *s = &o->sample[o->n_sample++];
   size_t back = g->main.at ? o->n_sample - g->main.at : 0;
   float gap = (float)(op->start_ns - g->main.ns) / 1e3f,
-        over = g->key == NI_BLAME_NONE ? 0 : gap - x->places.key[g->key].usual.us;
+        over = g->key == NI_BLAME_NONE ? 0 : gap - x->places.key[g->key].baseline.us;
   *s = (struct ni_blame_sampled){.after_us = (float)(op->start_ns - x->sampled_ns) / 1e3f,
                                  .exec_us = (float)(op->end_ns - op->start_ns) / 1e3f,
                                  .sn = (uint32_t)op->sn,
@@ -210,16 +215,16 @@ static int keep(struct pass *x, const struct ni_blame_op *op, const struct ni_pl
 }
 
 /* Whose quickest one the operation may be; NULL: it is compared with those of its size. */
-static struct quickest *quickest_of(struct pass *x, const struct ni_blame_op *op) {
+static struct quickest *find_quickest(struct rank_pass *x, const struct ni_blame_op *op) {
   const uint16_t function = x->places.function[op->token];
   if (x->out->token_bytes[op->token] == 0)
     return NULL;
   if (x->out->slot[op->slot].kind == NI_BLAME_COLL)
     return x->many_sizes[function] ? &x->collective[function] : NULL;
-  return ni_places_grouped(x->out, op->slot) ? NULL : &x->message[op->slot];
+  return ni_places_is_group(x->out, op->slot) ? NULL : &x->message[op->slot];
 }
 
-static void take_quickest(struct quickest *q, uint32_t slot, float us, uint64_t bytes) {
+static void update_quickest(struct quickest *q, uint32_t slot, float us, uint64_t bytes) {
   const float rate = us / (float)bytes;
   if (!(q->bytes > 0) || rate < q->us_per_byte)
     q->us_per_byte = rate;
@@ -227,13 +232,16 @@ static void take_quickest(struct quickest *q, uint32_t slot, float us, uint64_t 
   q->slot = slot;
 }
 
-static void take_least(struct pass *x, const struct ni_blame_op *op, float us, struct ni_blame_link_cell *l) {
-  struct token *t = &x->token[token_at(op)];
-  struct quickest *q = quickest_of(x, op);
+static void update_least(struct rank_pass *x, const struct ni_blame_op *op, float us,
+                         struct ni_blame_link_cell *l) {
+  struct token_least *t = &x->token[limit_token(op)];
+  struct quickest *q = find_quickest(x, op);
+  const bool is_of_several_slots = t->n && t->slot != op->slot;
+  const bool is_beyond_tokens = op->token >= NI_PLACE_TOKENS - 1;
   t->ops++;
   if (q) {
-    take_quickest(q, op->slot, us, x->out->token_bytes[op->token]);
-  } else if ((t->n && t->slot != op->slot) || op->token >= NI_PLACE_TOKENS - 1) {
+    update_quickest(q, op->slot, us, x->out->token_bytes[op->token]);
+  } else if (is_of_several_slots || is_beyond_tokens) {
     l->least += us; /* messages of one size to several peers; too many sizes */
   } else {
     if (t->n++ == 0 || us < t->least)
@@ -242,14 +250,37 @@ static void take_least(struct pass *x, const struct ni_blame_op *op, float us, s
   }
 }
 
-static int take_op(struct pass *x, struct ni_blame_op *op) {
+/* When the last operation in line has ended, of those before. */
+static int64_t find_last_end_in_line(const struct rank_pass *x) {
+  int64_t last = 0;
+  for (uint32_t i = 0; i < x->out->n_slots; i++) {
+    const int64_t end = x->places.end[x->places.group[i]][0].ns;
+    if (!x->out->slot[i].overlapped && end > last)
+      last = end;
+  }
+  return last;
+}
+
+static void count_transfer(struct rank_pass *x, const struct ni_blame_op *op, float us) {
   struct ni_blame_rank *o = x->out;
   struct ni_blame_slot *s = &o->slot[op->slot];
-  float us = (float)(op->end_ns - op->start_ns) / 1e3f;
-  int64_t busy = 0;
-  for (uint32_t i = 0; i < o->n_slots; i++)
-    if (!o->slot[i].beside && x->places.end[x->places.group[i]][0].ns > busy)
-      busy = x->places.end[x->places.group[i]][0].ns;
+  struct ni_blame_link_cell *l = &o->link_cell[(size_t)x->bin * o->max_slots + op->slot];
+  s->ops++;
+  s->exec_us += us;
+  s->bytes += o->token_bytes[op->token];
+  l->n++;
+  l->exec += us;
+  update_least(x, op, us, l);
+  o->ops++;
+  o->late_ops += op->launched_late;
+  x->function_ops[x->places.function[op->token]]++;
+}
+
+static int count_operation(struct rank_pass *x, struct ni_blame_op *op) {
+  struct ni_blame_rank *o = x->out;
+  struct ni_blame_slot *s = &o->slot[op->slot];
+  const float us = (float)(op->end_ns - op->start_ns) / 1e3f;
+  const int64_t busy = find_last_end_in_line(x);
   /*
    * The k-th Send of a rank meets the k-th Recv of its peer; records' own numbers count all messages of a
    * communicator.
@@ -258,31 +289,22 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
   if (!coll && !op->paired)
     op->sn = x->places.messages[op->slot];
   s->paired = op->paired;
-  ni_anchor_take(s, coll ? o->token_hash[op->token] | 1 : NI_BLAME_MESSAGE, op->sn, x->step, x->in_step);
+  ni_anchor_update(s, coll ? o->token_hash[op->token] | 1 : NI_BLAME_MESSAGE, op->sn, x->step, x->in_step);
   x->in_step++;
-  struct ni_place_gap g = ni_places_gap(&x->places, op);
+  const struct ni_place_gap g = ni_places_measure_gap(&x->places, op);
   struct ni_blame_cell *c = &o->cell[x->bin];
-  struct ni_blame_link_cell *l = &o->link_cell[(size_t)x->bin * o->max_slots + op->slot];
   if (!c->start_ns)
     c->start_ns = op->start_ns;
-  s->ops++;
-  s->exec_us += us;
-  l->n++;
-  l->exec += us;
-  take_least(x, op, us, l);
-  o->ops++;
-  o->late_ops += op->launched_late;
-  x->function_ops[x->places.function[op->token]]++;
-  s->bytes += o->token_bytes[op->token];
-  if (s->beside)
+  count_transfer(x, op, us);
+  if (s->overlapped)
     c->hidden += us;
   else if (op->end_ns > busy)
     c->exposed += op->start_ns >= busy ? us : (float)(op->end_ns - busy) / 1e3f;
-  int e = g.own >= 0 ? count_own(x, c, &g, op) : 0;
-  bool sampled = x->step / NI_BLAME_BLOCK % x->b->sample_every == 0 && op->token <= UINT16_MAX;
-  if (e == 0 && sampled)
-    e = keep(x, op, &g);
-  ni_places_take(&x->places, op, sampled ? (uint32_t)o->n_sample : 0);
+  int e = g.own >= 0 ? count_own_time(x, c, &g, op) : 0;
+  const bool is_sampled = x->step / NI_BLAME_BLOCK % x->b->sample_every == 0 && op->token <= UINT16_MAX;
+  if (e == 0 && is_sampled)
+    e = append_sample(x, op, &g);
+  ni_places_count(&x->places, op, is_sampled ? (uint32_t)o->n_sample : 0);
   return e;
 }
 
@@ -291,55 +313,62 @@ static int take_op(struct pass *x, struct ni_blame_op *op) {
  * begins, as what it does is divided by their number. Their numbers in the job come from the operations
  * (work/number.h).
  */
-static void begin_at_mark(struct pass *x) {
+static void skip_marks_before_log(struct rank_pass *x) {
   const struct ni_step_marks *m = &x->b->r->marks;
   while (x->first_mark + 1 < m->n && m->at[x->first_mark + 1] <= x->op[0].start_ns)
     x->first_mark++;
 }
 
-static uint32_t mark_of(const struct pass *x, uint32_t step) { return x->first_mark + step; }
+static uint32_t mark_of_step(const struct rank_pass *x, uint32_t step) { return x->first_mark + step; }
 
-static int take_chunk(struct pass *x) {
+/* The operation ended a period of the operations: a step, unless marks say what these are. */
+static int begin_next_step(struct rank_pass *x, int64_t now) {
   const struct ni_step_marks *m = &x->b->r->marks; /* a step begins with the first period behind its mark */
+  const uint32_t step = x->step;
+  x->turns++;
+  if (!m->n)
+    x->step++;
+  while (mark_of_step(x, x->step + 1) < m->n && m->at[mark_of_step(x, x->step + 1)] <= now)
+    x->step++;
+  if (x->step > step)
+    x->in_step = 0;
+  ni_places_next_step(&x->places);
+  return move_to_bin(x);
+}
+
+static int count_chunk(struct rank_pass *x) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < x->n; i++) {
     struct ni_blame_op *op = &x->op[i];
-    bool ends = ni_steps_take(&x->mark, op), before = ends && !x->mark.n;
-    if (!before)
-      e = take_op(x, op);
-    if (e == 0 && ends) {
-      const uint32_t step = x->step;
-      x->turns++;
-      if (!m->n)
-        x->step++;
-      const int64_t now = before ? op->start_ns : op->end_ns;
-      while (mark_of(x, x->step + 1) < m->n && m->at[mark_of(x, x->step + 1)] <= now)
-        x->step++;
-      if (x->step > step)
-        x->in_step = 0;
-      ni_places_next_step(&x->places);
-      e = to_bin(x);
-    }
-    if (e == 0 && before)
-      e = take_op(x, op);
+    const bool ends = ni_steps_advance(&x->mark, op);
+    const bool ended_before = ends && !x->mark.n; /* by a gap before the operation */
+    if (!ended_before)
+      e = count_operation(x, op);
+    if (e == 0 && ends)
+      e = begin_next_step(x, ended_before ? op->start_ns : op->end_ns);
+    if (e == 0 && ended_before)
+      e = count_operation(x, op);
     x->out->last_ns = op->end_ns;
   }
   return e;
 }
 
-static int next_chunk(struct pass *x, struct ni_blame_stream *s) {
+static int read_chunk(struct rank_pass *x, struct ni_blame_stream *s) {
   int e = 1;
   for (x->n = 0; x->n < NI_PASS_CHUNK && (e = ni_blame_next(s, &x->op[x->n])) > 0; x->n++) {}
   return e < 0 ? e : 0;
 }
 
-static NI_ORDER_BY(by_name, struct ni_blame_place, name)
+static int compare_places(const void *a, const void *b) {
+  const struct ni_blame_place *x = a, *y = b;
+  return NI_BY(x, y, name);
+}
 
-    /*
+/*
  * A function on a communicator of so many ranks, of whatever size: who has more to do has larger operations
  * (uneven.h).
  */
-    static uint64_t function_hash(const char *func, int32_t n_ranks) {
+static uint64_t hash_function(const char *func, int32_t n_ranks) {
   uint64_t hash = ni_mix((uint64_t)n_ranks);
   for (const char *p = func; *p; p++)
     hash = ni_mix(hash + (unsigned char)*p);
@@ -353,14 +382,15 @@ struct tally {
 };
 
 /* Of the collectives of one slot, or of all (slot: NI_BLAME_NONE). */
-static void count_functions(const struct pass *x, uint32_t slot, struct tally *t) {
+static void count_functions(const struct rank_pass *x, uint32_t slot, struct tally *t) {
   const struct ni_blame_rank *o = x->out;
   t->n = 0;
   for (uint32_t i = 0; i < x->n_functions; i++) {
     const struct ni_blame_function *f = &x->function[i];
-    if (!x->function_ops[i] || f->slot == NI_BLAME_NONE || (slot != NI_BLAME_NONE && f->slot != slot))
+    const bool is_wanted = f->slot != NI_BLAME_NONE && (slot == NI_BLAME_NONE || f->slot == slot);
+    if (!x->function_ops[i] || !is_wanted)
       continue;
-    const uint64_t function = function_hash(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
+    const uint64_t function = hash_function(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
     uint32_t k = 0;
     while (k < t->n && t->function[k] != function)
       k++;
@@ -378,10 +408,10 @@ static void count_functions(const struct pass *x, uint32_t slot, struct tally *t
  * What most of a slot's operations are. Sizes and order of messages are the rank's own: they all are one
  * thing.
  */
-static uint64_t kind_of_slot(const struct pass *x, uint32_t slot) {
+static uint64_t hash_slot_kind(const struct rank_pass *x, uint32_t slot) {
   const struct ni_blame_slot *s = &x->out->slot[slot];
   const bool message = s->kind != NI_BLAME_COLL;
-  const bool group = message && x->places.group[slot] == slot && ni_places_grouped(x->out, slot);
+  const bool group = message && x->places.group[slot] == slot && ni_places_is_group(x->out, slot);
   struct tally t = {.n = 0};
   uint64_t most = 0, function = 0;
   if (!message)
@@ -399,11 +429,11 @@ static uint64_t kind_of_slot(const struct pass *x, uint32_t slot) {
  * Slots of one kind are told apart by how many operations of a step they have, those with as many by the
  * order of their communicators.
  */
-static void shapes(struct pass *x) {
+static void hash_slot_shapes(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   uint64_t kind[NI_BLAME_SLOTS];
   for (uint32_t i = 0; i < o->n_slots; i++)
-    kind[i] = kind_of_slot(x, i);
+    kind[i] = hash_slot_kind(x, i);
   for (uint32_t i = 0; i < o->n_slots; i++) {
     const uint64_t mine = (o->slot[i].ops + x->turns / 2) / (x->turns + 1);
     uint32_t before = 0;
@@ -419,7 +449,7 @@ static void shapes(struct pass *x) {
  * What work it does: which collectives, on communicators as large; and how many slots with messages. How many
  * they are: peer_groups.c.
  */
-static void sign(struct pass *x) {
+static void sign_work(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t turns = x->turns + 1;
   struct tally t;
@@ -435,66 +465,77 @@ static void sign(struct pass *x) {
       o->signature += ni_mix(o->slot[i].kind);
 }
 
-static int sum_up(struct pass *x) {
+/* How a place is called on all ranks with the same work. */
+static struct ni_blame_place name_place(const struct rank_pass *x, const struct ni_place_key *k) {
+  const struct ni_blame_rank *o = x->out;
+  const uint32_t slot = ni_place_slot(k), order = (k->name - 1) % NI_PLACE_POSITIONS;
+  /* counted from elsewhere: others */
+  const uint64_t shape = o->slot[slot].shape + !x->places.per_step[slot];
+  const uint64_t at = ni_mix(shape + order + 1);
+  uint64_t waits = 0;
+  for (uint32_t m = 0; m < o->n_slots; m++)
+    if (k->baseline.waits_for >> m & 1)
+      waits += ni_mix(o->slot[m].shape);
+  return (struct ni_blame_place){
+      .name = ni_mix(at + waits),
+      .at = at,
+      .order = order,
+      .message = o->slot[slot].kind != NI_BLAME_COLL && !ni_places_is_group(o, slot)};
+}
+
+static int build_places(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t turns = x->turns + 1;
-  o->n_steps = x->step + 1;
-  o->overlap_us = (float)x->places.overlap_ns / 1e3f;
-  o->whole_steps = o->n_steps - ((uint64_t)x->in_step * 2 * o->n_steps < o->ops);
   const float each = (float)turns / (float)o->n_steps;
-  shapes(x);
   if (!(o->place = malloc((x->places.n_keys + 1) * sizeof *o->place)))
     return -ENOMEM;
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     const struct ni_place_key *k = &x->places.key[i];
-    if (!ni_place_counts(&x->places, k) || k->n * 2 < turns)
+    if (!ni_place_is_compared(&x->places, k) || k->n * 2 < turns)
       continue;
-    /* counted from elsewhere: others */
-    uint64_t shape = o->slot[ni_place_slot(k)].shape + !x->places.per_step[ni_place_slot(k)], waits = 0;
-    for (uint32_t m = 0; m < o->n_slots; m++)
-      if (k->usual.waits_for >> m & 1)
-        waits += ni_mix(o->slot[m].shape);
-    float mean_us = k->steady ? (float)(k->own / k->steady) : k->usual.us;
-    uint64_t at = ni_mix(shape + (k->name - 1) % NI_PLACE_POSITIONS + 1);
-    const bool message =
-        o->slot[ni_place_slot(k)].kind != NI_BLAME_COLL && !ni_places_grouped(o, ni_place_slot(k));
-    o->place[o->n_places++] = (struct ni_blame_place){.name = ni_mix(at + waits),
-                                                      .at = at,
-                                                      .order = (k->name - 1) % NI_PLACE_POSITIONS,
-                                                      .message = message,
-                                                      .usual_us = k->usual.us * each,
-                                                      .mean_us = mean_us * each};
+    const float mean_us = k->steady ? (float)(k->own / k->steady) : k->baseline.us;
+    struct ni_blame_place *p = &o->place[o->n_places++];
+    *p = name_place(x, k);
+    p->usual_us = k->baseline.us * each;
+    p->mean_us = mean_us * each;
   }
-  qsort(o->place, o->n_places, sizeof *o->place, by_name);
-  sign(x);
+  qsort(o->place, o->n_places, sizeof *o->place, compare_places);
+  return 0;
+}
+
+static int finish_rank(struct rank_pass *x) {
+  struct ni_blame_rank *o = x->out;
+  o->n_steps = x->step + 1;
+  o->overlap_us = (float)x->places.overlap_ns / 1e3f;
+  o->whole_steps = o->n_steps - ((uint64_t)x->in_step * 2 * o->n_steps < o->ops);
+  hash_slot_shapes(x);
+  int e = build_places(x);
+  if (e < 0)
+    return e;
+  sign_work(x);
   o->judged = o->n_places > 0 && o->n_steps >= 5;
   if (!o->judged)
     o->why_not = "nothing lies between its operations";
   return 0;
 }
 
-static void find_many_sizes(struct pass *x) {
+static void find_many_sizes(struct rank_pass *x) {
   uint32_t sizes[NI_BLAME_FUNCTIONS] = {0};
   for (uint32_t i = 0; i < x->out->n_tokens; i++)
     x->many_sizes[x->places.function[i]] |= ++sizes[x->places.function[i]] > NI_BLAME_MANY_SIZES;
 }
 
-static int run(struct pass *x, struct ni_blame_stream *s) {
+/* By the first chunk. 0 or -ENOMEM; mark.found: there are steps. */
+static int find_mark(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
-  int e = next_chunk(x, s);
-  if (e < 0 || x->n == 0)
-    return e;
-  x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
-  find_many_sizes(x);
-  o->first_ns = x->op[0].start_ns;
-  o->max_slots = o->n_slots;
+  uint32_t wanted = 0;
+  if (o->ops_before)
+    wanted = (uint32_t)(o->usual_steps * (double)x->n / (double)o->ops_before + 0.5);
   for (size_t i = 0; i < x->n; i++) {
-    x->token[token_at(&x->op[i])].slot = x->op[i].slot;
+    x->token[limit_token(&x->op[i])].slot = x->op[i].slot;
     o->slot[x->op[i].slot].ops++;
   }
-  uint32_t wanted =
-      o->ops_before ? (uint32_t)(o->usual_steps * (double)x->n / (double)o->ops_before + 0.5) : 0;
-  e = ni_steps_find(x->b, o, x->op, x->n, wanted, &x->mark);
+  const int e = ni_steps_find(x->b, o, x->op, x->n, wanted, &x->mark);
   for (uint32_t i = 0; i < o->n_slots; i++)
     o->slot[i].ops = 0;
   if (e < 0)
@@ -506,40 +547,63 @@ static int run(struct pass *x, struct ni_blame_stream *s) {
   o->mark = x->mark;
   o->mark_slot = x->mark.slot;
   o->mark_func = x->mark.n ? o->token_func[x->mark.token] : NULL;
+  return 0;
+}
+
+static int run_pass(struct rank_pass *x, struct ni_blame_stream *s) {
+  struct ni_blame_rank *o = x->out;
+  int e = read_chunk(x, s);
+  if (e < 0 || x->n == 0)
+    return e;
+  x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
+  find_many_sizes(x);
+  o->first_ns = x->op[0].start_ns;
+  o->max_slots = o->n_slots;
+  e = find_mark(x);
+  if (e < 0 || !x->mark.found)
+    return e;
   if ((e = ni_places_find(&x->places, x->op, x->n, &x->mark)) < 0)
     return e;
   o->bin_steps = 1;
-  begin_at_mark(x);
-  e = to_bin(x);
+  skip_marks_before_log(x);
+  e = move_to_bin(x);
   while (e == 0 && x->n) {
-    e = take_chunk(x);
+    const bool is_last = x->n < NI_PASS_CHUNK;
+    e = count_chunk(x);
+    if (is_last)
+      break;
     if (e == 0)
-      e = x->n == NI_PASS_CHUNK ? next_chunk(x, s) : (x->n = 0, 0);
+      e = read_chunk(x, s);
   }
   if (e < 0)
     return e;
   flush_tokens(x);
   ni_array_fit(o->sample, o->n_sample, x->cap_sample);
-  return sum_up(x);
+  return finish_rank(x);
+}
+
+/* So many bins that those of all ranks have the room of NI_BLAME_CELLS. */
+static uint32_t limit_bins(const struct ni_blame *b, const struct ni_blame_rank *o) {
+  const size_t share = NI_BLAME_CELLS / b->n_ranks / (sizeof *o->cell + 8 * sizeof *o->link_cell);
+  if (share < NI_BLAME_BINS_MIN)
+    return NI_BLAME_BINS_MIN;
+  return share > NI_BLAME_BINS_MAX ? NI_BLAME_BINS_MAX : (uint32_t)share;
 }
 
 int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_piece *item, size_t n) {
   struct ni_blame_rank *o = &b->rank[process];
   struct ni_blame_stream *s = NULL;
-  struct pass *x = calloc(1, sizeof *x);
+  struct rank_pass *x = calloc(1, sizeof *x);
   int e = x ? 0 : -ENOMEM;
   if (e == 0) {
     x->b = b;
     x->out = x->places.out = o;
-    size_t share = NI_BLAME_CELLS / b->n_ranks / (sizeof *o->cell + 8 * sizeof *o->link_cell);
-    x->bins_max = share < NI_BLAME_BINS_MIN ? NI_BLAME_BINS_MIN
-        : share > NI_BLAME_BINS_MAX         ? NI_BLAME_BINS_MAX
-                                            : (uint32_t)share;
+    x->bins_max = limit_bins(b, o);
     x->op = malloc(NI_PASS_CHUNK * sizeof *x->op);
     e = x->op ? ni_blame_open(&s, b->r, item, n, o) : -ENOMEM;
   }
   if (e == 0)
-    e = run(x, s);
+    e = run_pass(x, s);
   if (e == 0 && o->no_start) {
     o->judged = false;
     o->why_not = "its log does not say when operations started";

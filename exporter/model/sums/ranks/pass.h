@@ -2,10 +2,10 @@
  * One rank's tables, from its own operations: slots, steps, own time, transfers, pauses and the sample for
  * the replay.
  *
- * Own time is what lies between the end of what an operation waits for and its start (places.h). `dev` is
- * what it has beyond what is usual. Where a rank neither ends nor starts an operation for NI_BLAME_BURST_US
- * more than is usual, and half as long again, it pauses: that is no `dev`. Gaps before which a record is
- * missing count nowhere.
+ * Own time lies between the end of what an operation waits for and its start (places.h). `dev` is what it has
+ * beyond the baseline. A rank pauses where it neither ends nor starts an operation for NI_BLAME_BURST_US more
+ * than the baseline, and half as long again: that is no `dev`. Gaps before which a record is missing count
+ * nowhere.
  *
  * Memory: NI_PASS_CHUNK operations at a time. Threads: one a rank. Failure: as stream.h.
  */

@@ -9,12 +9,13 @@
 
 /* of the own time in places that are alone: then only these are compared */
 #define ALONE_PART 0.4
-#define SAME_LAYER 0.025f /* usual times of places with the same layers differ by no more */
+#define SAME_LAYER 0.025f /* baselines of places with the same layers differ by no more */
 
-static uint32_t key_of(struct ni_places *x, uint32_t slot) {
+static uint32_t find_or_add_key(struct ni_places *x, uint32_t slot) {
   uint32_t position = x->per_step[slot] ? (uint32_t)(x->index[slot] % x->per_step[slot]) : x->position[slot];
-  uint32_t name =
-      slot * NI_PLACE_POSITIONS + (position < NI_PLACE_POSITIONS - 1 ? position : NI_PLACE_POSITIONS - 1) + 1;
+  if (position > NI_PLACE_POSITIONS - 1)
+    position = NI_PLACE_POSITIONS - 1;
+  const uint32_t name = slot * NI_PLACE_POSITIONS + position + 1;
   for (uint32_t at = (uint32_t)ni_mix(name) & (NI_PLACE_KEYS - 1);; at = (at + 1) & (NI_PLACE_KEYS - 1)) {
     if (x->key[at].name == name)
       return at;
@@ -23,8 +24,10 @@ static uint32_t key_of(struct ni_places *x, uint32_t slot) {
     if (x->n_keys == NI_BLAME_KEYS)
       return NI_BLAME_NONE;
     x->n_keys++;
-    x->key[at] = (struct ni_place_key){
-        .name = name, .usual.us = NAN, .usual.or_us = NAN, .usual.waits_for = UINT64_C(1) << slot};
+    x->key[at] = (struct ni_place_key){.name = name,
+                                       .baseline.us = NAN,
+                                       .baseline.alternative_us = NAN,
+                                       .baseline.waits_for = UINT64_C(1) << slot};
     return at;
   }
 }
@@ -43,18 +46,18 @@ static void rewind_all(struct ni_places *x) {
   ni_places_next_step(x);
 }
 
-bool ni_places_grouped(const struct ni_blame_rank *o, uint32_t slot) {
+bool ni_places_is_group(const struct ni_blame_rank *o, uint32_t slot) {
   uint32_t peers = 0;
   for (uint32_t k = 0; k < o->n_slots; k++)
     peers += o->slot[k].comm == o->slot[slot].comm && o->slot[k].kind == NI_BLAME_SEND;
   return o->slot[slot].kind != NI_BLAME_COLL && peers > 2;
 }
 
-static void find_groups(struct ni_places *x) {
+static void group_messages(struct ni_places *x) {
   const struct ni_blame_rank *o = x->out;
   for (uint32_t i = 0; i < o->n_slots; i++) {
     x->group[i] = (uint16_t)i;
-    for (uint32_t k = 0; k < i && ni_places_grouped(o, i); k++)
+    for (uint32_t k = 0; k < i && ni_places_is_group(o, i); k++)
       if (o->slot[k].comm == o->slot[i].comm && o->slot[k].kind != NI_BLAME_COLL) {
         x->group[i] = (uint16_t)k;
         break;
@@ -69,10 +72,10 @@ static void find_groups(struct ni_places *x) {
  * is sent.
  */
 static bool can_be_inner(const struct ni_blame_rank *o, uint32_t slot) {
-  return o->slot[slot].kind != NI_BLAME_RECV || ni_places_grouped(o, slot);
+  return o->slot[slot].kind != NI_BLAME_RECV || ni_places_is_group(o, slot);
 }
 
-static void find_inner(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
+static void find_inner_slots(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
   const struct ni_blame_rank *o = x->out;
   uint64_t ops[NI_BLAME_SLOTS] = {0}, most = 0;
   for (size_t i = 0; i < n; i++)
@@ -87,7 +90,7 @@ static void find_inner(struct ni_places *x, const struct ni_blame_op *op, size_t
     x->inner[i] = ops[i] * 2 >= most && ops[i];
 }
 
-static uint64_t *last_sn(struct ni_places *x, const struct ni_blame_op *op) {
+static uint64_t *last_sn_of(struct ni_places *x, const struct ni_blame_op *op) {
   return &x->last_sn[x->function[op->token]];
 }
 
@@ -95,18 +98,18 @@ static uint64_t *last_sn(struct ni_places *x, const struct ni_blame_op *op) {
  * How many operations of each slot a step has, and where the log begins in it: numbers of collectives count
  * from the begin of the communicator, those of messages where the log states them.
  */
-static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, size_t n_ops,
-                          struct ni_step_mark mark) {
+static void count_per_step(struct ni_places *x, const struct ni_blame_op *op, size_t n_ops,
+                           struct ni_step_mark mark) {
   uint64_t n[NI_BLAME_SLOTS] = {0}, first[NI_BLAME_SLOTS] = {0}, last[NI_BLAME_SLOTS] = {0};
   uint32_t marks = 0;
   for (size_t i = 0; i < n_ops; i++, op++) {
-    if (!*last_sn(x, op) && x->out->slot[op->slot].kind == NI_BLAME_COLL)
+    if (!*last_sn_of(x, op) && x->out->slot[op->slot].kind == NI_BLAME_COLL)
       x->base[op->slot] += op->sn;
-    *last_sn(x, op) = 1;
-    if (op->paired && n[op->slot] == 0 && !ni_places_grouped(x->out, op->slot))
+    *last_sn_of(x, op) = 1;
+    if (op->paired && n[op->slot] == 0 && !ni_places_is_group(x->out, op->slot))
       x->base[op->slot] = op->sn;
     n[x->group[op->slot]]++;
-    if (!ni_steps_take(&mark, op))
+    if (!ni_steps_advance(&mark, op))
       continue;
     if (marks++ == 0)
       memcpy(first, n, sizeof n);
@@ -116,7 +119,7 @@ static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, siz
     double each = (double)(last[k] - first[k]) / (marks - 1);
     uint32_t whole = (uint32_t)(each + 0.5);
     /*
-     * Where delays change the order of what runs beside, the mark falls some operations of another slot
+     * Where delays change the order of overlapped operations, the mark falls some operations of another slot
      * earlier or later: not a whole step.
      */
     x->per_step[k] = whole && fabs(each - whole) <= fmax(2, 0.6 * whole) / marks ? whole : 0;
@@ -131,26 +134,29 @@ static void find_per_step(struct ni_places *x, const struct ni_blame_op *op, siz
  * before it: less than half of how long it took. What had begun just before has ended no earlier than the
  * operation will, as of two messages in one kernel, however far stamps are off.
  */
-static int64_t slack_of(const struct ni_places *x, uint32_t own, uint32_t of, const struct ni_place_end *e) {
-  const bool in_order = own == of && x->out->slot[own].kind == NI_BLAME_COLL;
+static int64_t measure_slack(const struct ni_places *x, uint32_t own, uint32_t of,
+                             const struct ni_place_end *e) {
+  const bool is_in_order = own == of && x->out->slot[own].kind == NI_BLAME_COLL;
   const int64_t doubt = (int64_t)(NI_PLACE_DRIFT * (double)e->took_ns), off = x->overlap_ns + doubt;
   const int64_t most =
       e->took_ns / 2 > NI_PLACE_OVERLAP_LEAST_NS ? e->took_ns / 2 : NI_PLACE_OVERLAP_LEAST_NS;
-  return in_order ? INT64_MAX / 2 : off < most ? off : most;
+  if (is_in_order)
+    return INT64_MAX / 2;
+  return off < most ? off : most;
 }
 
 /*
  * The latest end before an operation of slot `own` that starts at t, on the slots of a set. Of their last two
  * operations.
  */
-static struct ni_place_end end_before(const struct ni_places *x, uint64_t set, uint32_t own, int64_t t) {
+static struct ni_place_end find_end_before(const struct ni_places *x, uint64_t set, uint32_t own, int64_t t) {
   struct ni_place_end best = {0};
   for (; set; set &= set - 1) {
     const uint32_t of = (uint32_t)__builtin_ctzll(set);
     const struct ni_place_end *e = x->end[of];
-    if (e->ns > t && e->ns - t > slack_of(x, own, of, e))
+    if (e->ns > t && e->ns - t > measure_slack(x, own, of, e))
       e++;
-    if (e->ns > t && e->ns - t > slack_of(x, own, of, e))
+    if (e->ns > t && e->ns - t > measure_slack(x, own, of, e))
       continue;
     if (e->ns > best.ns)
       best = *e;
@@ -161,13 +167,13 @@ static struct ni_place_end end_before(const struct ni_places *x, uint64_t set, u
 }
 
 /*
- * Something ends when the operation starts: it waited for that, though the stamp of the end lies behind its
- * start by more than stamps usually do. Next to the time in question that is nothing.
+ * Something ends when the operation starts: then the operation waited for that, though the stamp of the end
+ * lies further behind its start than stamps are normally off. It is nothing next to the time in question.
  */
 /* NI_BLAME_BURST_US: what is shorter is no pause in any case */
 #define PAUSE_LEAST_NS INT64_C(3000000)
 
-static bool ends_with_start(const struct ni_places *x, int64_t start, int64_t idle) {
+static bool has_end_at_start(const struct ni_places *x, int64_t start, int64_t idle) {
   for (uint64_t set = x->heads; set; set &= set - 1) {
     const int64_t behind = x->end[__builtin_ctzll(set)][0].ns - start;
     if (behind > 0 && (double)behind <= NI_PLACE_ENDS_WITH * (double)idle)
@@ -176,16 +182,49 @@ static bool ends_with_start(const struct ni_places *x, int64_t start, int64_t id
   return false;
 }
 
-struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op *op) {
-  uint32_t group = x->group[op->slot];
-  bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL,
-       with = !coll && x->began[group] && op->start_ns - x->began[group] < x->overlap_ns;
-  struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : key_of(x, group),
+/* What came with the last operation of its group of messages, and so waited for the same? */
+static bool began_with_last(const struct ni_places *x, const struct ni_blame_op *op, uint32_t group) {
+  return x->began[group] && op->start_ns - x->began[group] < x->overlap_ns;
+}
+
+/* What the operation waited for where the gap is much longer than the baseline: anything that ended late. */
+static struct ni_place_end find_late_end(const struct ni_places *x, const struct ni_blame_op *op,
+                                         uint32_t group, float baseline_us, struct ni_place_end main) {
+  const float least_own_us = ni_baseline_least_own(baseline_us, (float)(op->start_ns - main.ns) / 1e3f);
+  if (isnan(least_own_us))
+    return main;
+  const struct ni_place_end e =
+      find_end_before(x, x->heads, group, op->start_ns - (int64_t)(least_own_us * 1e3f));
+  return e.ns > main.ns ? e : main;
+}
+
+/*
+ * Is no record of its function missing before it, or as many as each time in its place? What lies between is
+ * not known else. Where as many are missing each time, as a size that is left out, all its ranks had as many
+ * operations there, and waited for each other in them: the rank's own time is what it was late by in the last
+ * part. Messages of a group come in any order.
+ */
+static bool follows_last_record(struct ni_places *x, const struct ni_blame_op *op, uint32_t key) {
+  const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
+  uint64_t *sn = last_sn_of(x, op);
+  const uint64_t missing = coll && *sn ? op->sn - *sn : 0;
+  const bool follows = missing == 0 || (key != NI_BLAME_NONE && missing == x->key[key].missing);
+  if (key != NI_BLAME_NONE)
+    x->key[key].missing = missing;
+  *sn = op->sn + 1;
+  return follows;
+}
+
+struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_blame_op *op) {
+  const uint32_t group = x->group[op->slot];
+  const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
+  bool with = !coll && began_with_last(x, op, group);
+  struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : find_or_add_key(x, group),
                            x->main_of_group[group]};
-  const struct ni_usual none = {.us = NAN, .waits_for = UINT64_C(1) << group},
-                        *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].usual;
+  const struct ni_baseline none = {.us = NAN, .waits_for = UINT64_C(1) << group},
+                           *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].baseline;
   if (!with) {
-    const struct ni_place_end main = end_before(x, u->waits_for, group, op->start_ns);
+    const struct ni_place_end main = find_end_before(x, u->waits_for, group, op->start_ns);
     /*
      * The last ends on the slot are of messages that began just before it: it waited for what these waited
      * for.
@@ -196,39 +235,25 @@ struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op 
     else
       g.main = main;
   }
-  float room = g.main.ns && !with ? ni_usual_room(u->us, (float)(op->start_ns - g.main.ns) / 1e3f) : NAN;
-  if (!isnan(room)) {
-    struct ni_place_end e = end_before(x, x->heads, group, op->start_ns - (int64_t)(room * 1e3f));
-    if (e.ns > g.main.ns)
-      g.main = e;
-  }
+  if (g.main.ns && !with)
+    g.main = find_late_end(x, op, group, u->us, g.main);
   x->key_of_group[group] = g.key;
   x->main_of_group[group] = g.main;
-  /*
-   * A record of the same function on the slot that is missing: what lies between is not known. Where as many
-   * are missing each time, as a size that is left out, all its ranks had as many operations there, and waited
-   * for each other in them: the rank's own time is what it was late by in the last part. Messages of a group
-   * come in any order.
-   */
-  uint64_t *sn = last_sn(x, op);
-  const uint64_t missing = coll && *sn ? op->sn - *sn : 0;
-  const bool follows = missing == 0 || (g.key != NI_BLAME_NONE && missing == x->key[g.key].missing);
-  if (g.key != NI_BLAME_NONE)
-    x->key[g.key].missing = missing;
-  *sn = op->sn + 1;
-  if (!follows || !g.main.ns || with || g.key == NI_BLAME_NONE)
+  const bool follows = follows_last_record(x, op, g.key);
+  const bool has_own_time = follows && g.main.ns && !with && g.key != NI_BLAME_NONE;
+  if (!has_own_time)
     return g;
-  int64_t last = end_before(x, x->heads, group, op->start_ns).ns;
+  const int64_t last = find_end_before(x, x->heads, group, op->start_ns).ns;
   g.own = op->start_ns - g.main.ns;
   g.idle = op->start_ns - (x->started > last ? x->started : last);
   if (x->began_before[group])
     g.cycle = op->start_ns - x->began_before[group];
-  if (g.idle > PAUSE_LEAST_NS && ends_with_start(x, op->start_ns, g.idle))
+  if (g.idle > PAUSE_LEAST_NS && has_end_at_start(x, op->start_ns, g.idle))
     g.idle = 0;
   return g;
 }
 
-void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t at) {
+void ni_places_count(struct ni_places *x, const struct ni_blame_op *op, uint32_t at) {
   uint32_t group = x->group[op->slot];
   struct ni_place_end *end = x->end[group];
   x->began_before[group] = x->began[group];
@@ -255,18 +280,18 @@ enum { FOLLOWED_MIN = 8 };
 /* of them by less than half: the one follows the other, and stamps are off */
 #define FOLLOWED 0.8
 
-static int64_t length_of(const struct ni_blame_op *op) { return op->end_ns - op->start_ns; }
+static int64_t measure_length(const struct ni_blame_op *op) { return op->end_ns - op->start_ns; }
 
 /* Does an operation begin before an earlier one has ended, by less than half of the shorter one? */
 static bool overlaps_little(const struct ni_blame_op *earlier, const struct ni_blame_op *op) {
   const int64_t overlap = earlier->end_ns - op->start_ns;
-  const int64_t mine = length_of(op), theirs = length_of(earlier);
+  const int64_t mine = measure_length(op), theirs = measure_length(earlier);
   return overlap > 0 && overlap * 2 < (mine < theirs ? mine : theirs);
 }
 
 /*
  * The same where an operation is shorter than stamps are off, as the norm of the gradients behind their last
- * bucket: by less than half of the earlier one. What is computed beside it begins before its end, too, but
+ * bucket: by less than half of the earlier one. What overlaps with it begins before its end, too, but
  * never a little behind it.
  */
 static bool overlaps_earlier_little(const struct ni_blame_op *earlier, const struct ni_blame_op *op,
@@ -274,7 +299,7 @@ static bool overlaps_earlier_little(const struct ni_blame_op *earlier, const str
   const int64_t overlap = earlier->end_ns - op->start_ns;
   const bool off_both_ways = f->behind >= FOLLOWED_MIN && f->behind * 8 >= f->over;
   return off_both_ways && overlap > 0 && overlap < NI_PLACE_OVERLAP_MOST_NS &&
-      overlap * 2 < length_of(earlier);
+      overlap * 2 < measure_length(earlier);
 }
 
 static bool begins_behind(const struct ni_blame_op *earlier, const struct ni_blame_op *op,
@@ -293,7 +318,8 @@ struct overlaps {
   size_t n;
 };
 
-static bool follows(const struct ni_blame_rank *o, const struct overlaps *x, uint32_t of, uint32_t slot) {
+static bool follows_slot(const struct ni_blame_rank *o, const struct overlaps *x, uint32_t of,
+                         uint32_t slot) {
   const struct followed *f = &x->pair[of * o->n_slots + slot];
   if (of == slot)
     return o->slot[slot].kind == NI_BLAME_COLL;
@@ -301,9 +327,9 @@ static bool follows(const struct ni_blame_rank *o, const struct overlaps *x, uin
 }
 
 /* One operation; before[] has the last one of each slot. */
-static void take_overlaps(const struct ni_blame_rank *o, struct overlaps *x,
-                          const struct ni_blame_op **before, const struct ni_blame_op *op,
-                          enum overlap_pass pass) {
+static void count_overlaps(const struct ni_blame_rank *o, struct overlaps *x,
+                           const struct ni_blame_op **before, const struct ni_blame_op *op,
+                           enum overlap_pass pass) {
   for (uint32_t k = 0; k < o->n_slots; k++) {
     struct followed *f = &x->pair[k * o->n_slots + op->slot];
     const struct ni_blame_op *earlier = before[k];
@@ -319,7 +345,7 @@ static void take_overlaps(const struct ni_blame_rank *o, struct overlaps *x,
     } else {
       const bool little =
           overlaps_little(earlier, op) || (x->of_earlier && overlaps_earlier_little(earlier, op, f));
-      if (little && follows(o, x, k, op->slot))
+      if (little && follows_slot(o, x, k, op->slot))
         x->ns[x->n++] = (float)(earlier->end_ns - op->start_ns);
     }
   }
@@ -327,13 +353,13 @@ static void take_overlaps(const struct ni_blame_rank *o, struct overlaps *x,
 }
 
 /* Room for the list, and by whose length it is. */
-static bool prepare_list(const struct ni_blame_rank *o, struct overlaps *x) {
+static bool prepare_overlap_list(const struct ni_blame_rank *o, struct overlaps *x) {
   size_t most = 0, by_shorter = 0;
   for (uint32_t k = 0; k < o->n_slots; k++) {
     for (uint32_t i = 0; i < o->n_slots; i++) {
       const struct followed *f = &x->pair[k * o->n_slots + i];
       most += f->little_of_earlier;
-      by_shorter += follows(o, x, k, i) ? f->little : 0;
+      by_shorter += follows_slot(o, x, k, i) ? f->little : 0;
     }
   }
   x->of_earlier = by_shorter < FOLLOWED_MIN;
@@ -342,20 +368,20 @@ static bool prepare_list(const struct ni_blame_rank *o, struct overlaps *x) {
 }
 
 /*
- * By how much stamps of back-to-back kernels overlap: nineteen in twenty of those that do. Collectives of one
- * communicator follow each other in any case. Of two slots one follows the other where its operations hardly
- * ever begin long before the other's end: what runs beside begins anywhere in it. What overlaps by half of
- * the shorter one and more are calls that NCCL has put into one kernel.
+ * By how much stamps of back-to-back kernels overlap: nineteen in twenty of those that do. Collectives of
+ * one communicator follow each other in any case. Of two slots one follows the other where its operations
+ * hardly ever begin long before the other's end: what it overlaps with begins anywhere in it. What overlaps
+ * by half of the shorter one and more are calls that NCCL has put into one kernel.
  */
-static int find_overlap(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
+static int measure_stamp_overlap(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
   const uint32_t slots = x->out->n_slots;
   struct overlaps of = {.pair = calloc((size_t)slots * slots + 1, sizeof *of.pair)};
   for (int pass = 0; of.pair && pass < OVERLAP_PASSES; pass++) {
     const struct ni_blame_op *before[NI_BLAME_SLOTS] = {NULL};
-    if (pass == LIST_LITTLE && !prepare_list(x->out, &of))
+    if (pass == LIST_LITTLE && !prepare_overlap_list(x->out, &of))
       break;
     for (size_t i = 0; i < n; i++)
-      take_overlaps(x->out, &of, before, &op[i], (enum overlap_pass)pass);
+      count_overlaps(x->out, &of, before, &op[i], (enum overlap_pass)pass);
   }
   const bool had_room = of.ns != NULL;
   const float most = of.n ? ni_blame_quantile(of.ns, of.n, 0.95) : 0;
@@ -367,11 +393,12 @@ static int find_overlap(struct ni_places *x, const struct ni_blame_op *op, size_
 }
 
 /*
- * Which slots run beside: while an operation of theirs runs, operations of another one begin, more often (for
- * each of theirs) than the other way round. Overlapped gradients hold many operations of the layers; these
- * see the begin of one of the gradients now and then.
+ * Which slots are overlapped: while an operation of theirs runs, operations of another one begin, more often
+ * (for each of theirs) than the other way round. Overlapped gradients hold many operations of the layers;
+ * these see the begin of one of the gradients now and then.
  */
-static void find_beside(struct ni_blame_rank *o, const struct ni_blame_op *op, size_t n, int64_t overlap_ns) {
+static void find_overlapped_slots(struct ni_blame_rank *o, const struct ni_blame_op *op, size_t n,
+                                  int64_t overlap_ns) {
   uint32_t within[NI_BLAME_SLOTS][NI_BLAME_SLOTS] = {0}, ops[NI_BLAME_SLOTS] = {0};
   int64_t end[NI_BLAME_SLOTS] = {0};
   for (size_t i = 0; i < n; i++, op++) {
@@ -384,7 +411,7 @@ static void find_beside(struct ni_blame_rank *o, const struct ni_blame_op *op, s
     for (uint32_t c = 0; c < o->n_slots && ops[a]; c++) {
       double mine = (double)within[a][c] / ops[a], theirs = ops[c] ? (double)within[c][a] / ops[c] : 0;
       if (mine >= 0.1 && mine > theirs)
-        o->slot[a].beside = true;
+        o->slot[a].overlapped = true;
     }
 }
 
@@ -392,103 +419,109 @@ static void find_beside(struct ni_blame_rank *o, const struct ni_blame_op *op, s
  * Where nothing tells whether another slot is waited for (a message that always takes as long), the places of
  * which it is known do: a rank computes the same layers in many of them.
  */
-static void settle(struct ni_places *x) {
+static void settle_alternatives(struct ni_places *x) {
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
-    struct ni_usual *u = &x->key[i].usual;
-    bool as_is = false, other = false;
-    if (!x->key[i].name || isnan(u->or_us))
+    struct ni_baseline *u = &x->key[i].baseline;
+    bool is_confirmed = false, is_alternative = false;
+    if (!x->key[i].name || isnan(u->alternative_us))
       continue;
     for (uint32_t k = 0; k < NI_PLACE_KEYS; k++) {
-      const struct ni_usual *v = &x->key[k].usual;
-      if (!x->key[k].name || ni_place_slot(&x->key[k]) != ni_place_slot(&x->key[i]) || !v->steady ||
-          !isnan(v->or_us))
+      const struct ni_baseline *v = &x->key[k].baseline;
+      const bool is_like = x->key[k].name && ni_place_slot(&x->key[k]) == ni_place_slot(&x->key[i]);
+      if (!is_like || !v->steady || !isnan(v->alternative_us))
         continue;
-      as_is |= fabsf(u->us - v->us) <= SAME_LAYER * v->us;
-      other |= fabsf(u->or_us - v->us) <= SAME_LAYER * v->us;
+      is_confirmed |= fabsf(u->us - v->us) <= SAME_LAYER * v->us;
+      is_alternative |= fabsf(u->alternative_us - v->us) <= SAME_LAYER * v->us;
     }
-    if (as_is || !other)
+    if (is_confirmed || !is_alternative)
       continue;
-    u->us = u->or_us;
-    u->waits_for |= UINT64_C(1) << u->or_slot;
+    u->us = u->alternative_us;
+    u->waits_for |= UINT64_C(1) << u->alternative_slot;
     u->alone = false;
   }
+}
+
+/*
+ * Is the next operation of a place one of its samples? `steady` counts those that are taken; the last chosen
+ * one of a place may be the whole chunk's.
+ */
+static bool is_drawn(struct ni_place_key *key) {
+  return key->steady < NI_BASELINE_SAMPLES &&
+      key->n-- % (1 + key->baseline.samples / NI_BASELINE_SAMPLES) == 0;
 }
 
 /*
  * Goes through the operations; gap NULL: counts them in their places; else the times since the last end on
  * each slot of every so many go there.
  */
-static void sample(struct ni_places *x, const struct ni_blame_op *op, size_t n, struct ni_step_mark mark,
-                   const uint32_t *of, float *gap) {
+static void sample_gaps(struct ni_places *x, const struct ni_blame_op *op, size_t n, struct ni_step_mark mark,
+                        const uint32_t *of, float *gap) {
   uint32_t slots = x->out->n_slots;
   rewind_all(x);
   for (size_t i = 0; i < n; i++, op++) {
-    bool ends = ni_steps_take(&mark, op);
+    bool ends = ni_steps_advance(&mark, op);
     if (ends && !mark.n)
       ni_places_next_step(x);
-    uint32_t group = x->group[op->slot], at = key_of(x, group);
+    uint32_t group = x->group[op->slot], at = find_or_add_key(x, group);
     struct ni_place_key *key = at == NI_BLAME_NONE ? NULL : &x->key[at];
     if (key && !gap)
       key->n++;
-    /* steady counts those that are taken; the last chosen one of a place may be the whole chunk's. */
-    else if (key && key->steady < NI_USUAL_SAMPLES &&
-             key->n-- % (1 + key->usual.samples / NI_USUAL_SAMPLES) == 0 &&
-             end_before(x, UINT64_C(1) << group, group, op->start_ns).ns) {
+    else if (key && is_drawn(key) && find_end_before(x, UINT64_C(1) << group, group, op->start_ns).ns) {
       float *to = gap + ((size_t)of[at] + key->steady++) * slots;
       for (uint32_t k = 0; k < slots; k++) {
-        int64_t e = end_before(x, UINT64_C(1) << k, group, op->start_ns).ns;
+        int64_t e = find_end_before(x, UINT64_C(1) << k, group, op->start_ns).ns;
         to[k] = e ? (float)(op->start_ns - e) / 1e3f : INFINITY;
       }
     }
-    ni_places_take(x, op, 0);
+    ni_places_count(x, op, 0);
     if (ends && mark.n)
       ni_places_next_step(x);
   }
 }
 
-/* What is usual in each place, and what it waits for: by samples. */
-static int find_usual(struct ni_places *x, const struct ni_blame_op *op, size_t n,
-                      const struct ni_step_mark *mark) {
+/* The baseline of each place, and what it waits for: by samples. */
+static int find_baselines(struct ni_places *x, const struct ni_blame_op *op, size_t n,
+                          const struct ni_step_mark *mark) {
   uint32_t slots = x->out->n_slots, of[NI_PLACE_KEYS] = {0}, all = 0;
   double steady = 0, alone = 0;
-  sample(x, op, n, *mark, of, NULL);
+  sample_gaps(x, op, n, *mark, of, NULL);
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
-    uint32_t samples = x->key[i].usual.samples = x->key[i].n;
+    uint32_t samples = x->key[i].baseline.samples = x->key[i].n;
     of[i] = all;
-    all += samples < NI_USUAL_SAMPLES ? samples : NI_USUAL_SAMPLES;
+    all += samples < NI_BASELINE_SAMPLES ? samples : NI_BASELINE_SAMPLES;
   }
   float *gap = malloc(((size_t)all + 1) * slots * sizeof *gap);
   if (!gap)
     return -ENOMEM;
-  sample(x, op, n, *mark, of, gap);
+  sample_gaps(x, op, n, *mark, of, gap);
   for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
     struct ni_place_key *k = &x->key[i];
     if (!k->name)
       continue;
-    ni_usual_find(&k->usual, gap + (size_t)of[i] * slots, k->steady, slots, ni_place_slot(k),
-                  (k->name - 1) % NI_PLACE_POSITIONS == 0, (float)x->overlap_ns / 1e3f);
-    if (x->inner[ni_place_slot(k)] && k->usual.steady)
-      steady += k->usual.us;
-    if (x->inner[ni_place_slot(k)] && k->usual.alone)
-      alone += k->usual.us;
+    ni_baseline_find(&k->baseline, gap + (size_t)of[i] * slots, k->steady, slots, ni_place_slot(k),
+                     (k->name - 1) % NI_PLACE_POSITIONS == 0, (float)x->overlap_ns / 1e3f);
+    if (x->inner[ni_place_slot(k)] && k->baseline.steady)
+      steady += k->baseline.us;
+    if (x->inner[ni_place_slot(k)] && k->baseline.alone)
+      alone += k->baseline.us;
     k->n = k->steady = 0;
   }
   free(gap);
-  settle(x);
+  settle_alternatives(x);
   x->alone = alone >= ALONE_PART * steady;
   return 0;
 }
 
 int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n,
                    const struct ni_step_mark *mark) {
-  int e = find_overlap(x, op, n);
+  int e = measure_stamp_overlap(x, op, n);
   if (e < 0)
     return e;
-  find_beside(x->out, op, n, x->overlap_ns);
-  find_groups(x);
-  find_inner(x, op, n);
-  find_per_step(x, op, n, *mark);
-  e = find_usual(x, op, n, mark);
+  find_overlapped_slots(x->out, op, n, x->overlap_ns);
+  group_messages(x);
+  find_inner_slots(x, op, n);
+  count_per_step(x, op, n, *mark);
+  e = find_baselines(x, op, n, mark);
   rewind_all(x);
   return e;
 }

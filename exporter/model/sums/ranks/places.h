@@ -2,19 +2,21 @@
  * Places of one rank's operations in a step: what an operation in each of them waits for, and how long the
  * rank computes before it.
  *
- * A place is a slot and a number in the step. Own time is what lies between the end of what is waited for and
- * the start; usual.h says what is usual. Of the first operations it is found which slots run beside the
- * computing, which are *inner* (closest to it), and which messages go out as groups. Operations of a slot
- * come in one order, and as many in each step: their number in it does not depend on when the step ended.
+ * A place is a slot and a number in the step. Own time lies between the end of what is waited for and the
+ * start; baseline.h finds how long it normally is. The first operations tell three things: which slots are
+ * overlapped with the computing, which are *inner* (closest to it), and which messages go out as groups.
+ * Operations of a slot come in one order, and there are as many in each step. So their number in the step
+ * does not depend on when the step ended.
  *
- * Stamps are measurements. Kernels of one communicator run one after the other, so what came before on the
- * slot has ended, whatever its stamp says. For other slots an end counts as "before" up to `overlap_ns`
- * behind the start: by so much the stamps of one communicator's kernels overlap in the first operations of
- * this rank, at least NI_PLACE_OVERLAP_LEAST_NS and at most NI_PLACE_OVERLAP_MOST_NS. Beside that the end of
- * a long operation is uncertain by NI_PLACE_DRIFT of its length: its start is placed by the host's clock, its
- * length by the GPU's. An end that counts as before lies at the start then: no time is negative.
+ * Stamps are measurements. Kernels of one communicator run one after the other: what came before on the slot
+ * has ended, whatever its stamp says. For other slots an end counts as "before" up to `overlap_ns` behind
+ * the start. By so much the stamps of one communicator's kernels overlap in the first operations of this
+ * rank; it is at least NI_PLACE_OVERLAP_LEAST_NS and at most NI_PLACE_OVERLAP_MOST_NS. The end of a long
+ * operation is uncertain by NI_PLACE_DRIFT of its length as well: the host's clock places its start, the
+ * GPU's timer measures its length. An end that counts as before is taken to lie at the start then, so no
+ * time is negative.
  *
- * Bounds: NI_BLAME_KEYS places; NI_USUAL_SAMPLES times a place, given back. Threads: one a rank. Failure:
+ * Bounds: NI_BLAME_KEYS places; NI_BASELINE_SAMPLES times a place, given back. Threads: one a rank. Failure:
  * -ENOMEM.
  */
 #ifndef NI_BLAME_PLACES_H
@@ -22,7 +24,7 @@
 
 #include "steps.h"
 #include "stream.h"
-#include "usual.h"
+#include "baseline.h"
 
 #define NI_PLACE_OVERLAP_LEAST_NS INT64_C(2000) /* twice the coarsest timer */
 #define NI_PLACE_OVERLAP_MOST_NS INT64_C(300000)
@@ -36,8 +38,8 @@ enum { NI_PLACE_KEYS = 2 * NI_BLAME_KEYS, NI_PLACE_POSITIONS = 4096, NI_PLACE_TO
 struct ni_place_key {
   uint32_t name; /* slot * NI_PLACE_POSITIONS + number + 1; 0: free */
   uint32_t n, steady;
-  float cycle_us; /* since the operation before the last one on its slot began, usually */
-  struct ni_usual usual;
+  float cycle_us; /* baseline: since the operation before the last one on its slot began */
+  struct ni_baseline baseline;
   double own;       /* of `steady` gaps, that are no pauses */
   uint64_t missing; /* records before it, the last time */
 };
@@ -94,19 +96,20 @@ struct ni_place_gap {
 /* op: the first n of the rank; mark: what ends its steps. x: all 0 but for out and function. */
 int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n,
                    const struct ni_step_mark *mark);
-/* Before ni_places_take(), which counts the operation; at: in the sample, + 1. */
-struct ni_place_gap ni_places_gap(struct ni_places *x, const struct ni_blame_op *op);
-void ni_places_take(struct ni_places *x, const struct ni_blame_op *op, uint32_t at);
+/* Call it before ni_places_count(), which counts the operation. */
+struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_blame_op *op);
+/* at: the operation's place in the sample, + 1; 0: it is not there. */
+void ni_places_count(struct ni_places *x, const struct ni_blame_op *op, uint32_t at);
 void ni_places_next_step(struct ni_places *x);
 /* The slot's messages have more than two peers. */
-bool ni_places_grouped(const struct ni_blame_rank *o, uint32_t slot);
+bool ni_places_is_group(const struct ni_blame_rank *o, uint32_t slot);
 
 static inline uint32_t ni_place_slot(const struct ni_place_key *k) {
   return (k->name - 1) / NI_PLACE_POSITIONS;
 }
 /* It is one of those that are compared. */
-static inline bool ni_place_counts(const struct ni_places *x, const struct ni_place_key *k) {
-  return k->name && x->inner[ni_place_slot(k)] && (x->alone ? k->usual.alone : k->usual.steady);
+static inline bool ni_place_is_compared(const struct ni_places *x, const struct ni_place_key *k) {
+  return k->name && x->inner[ni_place_slot(k)] && (x->alone ? k->baseline.alone : k->baseline.steady);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What is usual among numbers. Both put them in order, in place. Pure; any thread.
+ * The middle of numbers. Both put them in order, in place. Pure; any thread.
  */
 #ifndef NI_BLAME_QUANTILE_H
 #define NI_BLAME_QUANTILE_H

@@ -1,4 +1,4 @@
-/* What ends the steps of a rank: found and taken by steps.h, kept with the rank's tables (blame.h). */
+/* What ends the steps of a rank: steps.h finds and follows it; kept with the tables of the rank (blame.h). */
 #ifndef NI_BLAME_STEP_MARK_H
 #define NI_BLAME_STEP_MARK_H
 
@@ -21,7 +21,7 @@ struct ni_step_mark {
   /* far UINT32_MAX: those whose number has this rest when it is divided by size */
   uint32_t phase;
   bool found;
-  /* While operations are taken, of the slot: */
+  /* While operations are gone through, of the slot: */
   uint32_t last[NI_STEP_GRAM];
   uint64_t taken, ops, last_op;
   uint32_t in_cluster, elsewhere;

@@ -8,12 +8,17 @@
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
 
+/*
+ * Where what was found comes several times a step (count_marks_in_step()): bounds of what is laid over each
+ * other, and of how far it may be off.
+ */
 enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, FOLD_PARTS = 2 };
 /* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
 #define FOLD_OFF 0.1f
 #define FOLD_UNEVEN 0.1 /* of the operations between marks: what they differ by */
 /* in logarithms of gaps: one that is twice as long says no more than that */
 #define FOLD_CLIP 0.7f
+#define GAP_LEAST_NS INT64_C(1000000) /* a shorter one is no begin of a step */
 enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20, MOST_EACH = 1024, SPREAD = 3 };
 
 /* One, two or three operations in a row on one slot. */
@@ -30,8 +35,8 @@ struct gram {
   uint8_t n;
   /* Clusters of it: sum of distances and of their squares; how far apart two clusters are at least. */
   double sum, squares;
-  uint32_t far, clusters, whole, begun, even_clusters, in_cluster;
-  bool cluster; /* count, even are those of clusters of `size` */
+  uint32_t far, clusters, full_clusters, begun, even_clusters, in_cluster;
+  bool is_cluster; /* count, even are those of clusters of `size` */
   uint32_t size;
 };
 
@@ -42,18 +47,18 @@ struct grams {
 };
 
 /* The last tokens of the slot as one number, one after the other; i: so many are in it already. */
-static uint64_t hash_begin(uint32_t slot) { return ni_mix(slot + 1); }
-static uint64_t hash_more(uint64_t h, uint32_t token, unsigned i) {
+static uint64_t begin_hash(uint32_t slot) { return ni_mix(slot + 1); }
+static uint64_t extend_hash(uint64_t h, uint32_t token, unsigned i) {
   return ni_mix(h ^ (token + 1 + ((uint64_t)(i + 1) << 32)));
 }
 
-static void shift_in(uint32_t *last, uint32_t token) {
+static void shift_in_token(uint32_t *last, uint32_t token) {
   memmove(last + 1, last, (NI_STEP_GRAM - 1) * sizeof *last);
   last[0] = token;
 }
 
-/* Its number; GRAMS_MAX: there are too many. */
-static int find(struct grams *g, uint64_t hash, uint16_t *out) {
+/* *out: its number; GRAMS_MAX: there are too many. */
+static int find_or_add_gram(struct grams *g, uint64_t hash, uint16_t *out) {
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&g->at_hash, hash, &at)) != NI_INDEX_NONE;)
     if (g->item[k].hash == hash) {
@@ -77,8 +82,8 @@ static bool may_mark(const struct ni_blame *b, const struct ni_blame_rank *rank,
   return (name && strcmp(name, by) == 0) || strcmp(rank->token_func[op->token], by) == 0;
 }
 
-static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint32_t of_slot, unsigned n,
-                  int64_t after) {
+static void count_gram(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint32_t of_slot, unsigned n,
+                       int64_t after) {
   if (x->count++ == 0) {
     x->first = i;
     x->first_of_slot = of_slot;
@@ -91,31 +96,37 @@ static void count(struct gram *x, const struct ni_blame_op *op, uint32_t i, uint
   x->after_ns += after;
 }
 
-static double room(double want) { return want / 10 > 2 ? want / 10 : 2; }
-static bool near(double got, double want) { return got >= want - room(want) && got <= want + room(want); }
+/* Four fifths and more. */
+static bool is_most(uint32_t part, uint32_t whole) { return part * 10 >= whole * 8; }
 
-static void look_near(struct gram *x, uint32_t of_slot) {
+/* From an expected distance: a tenth of it, 2 at least. */
+static double allowed_deviation(double expected) { return expected / 10 > 2 ? expected / 10 : 2; }
+static bool is_within_deviation(double got, double expected) {
+  return got >= expected - allowed_deviation(expected) && got <= expected + allowed_deviation(expected);
+}
+
+static void sum_near_distances(struct gram *x, uint32_t of_slot) {
   const double mean = (double)(x->last_of_slot - x->first_of_slot) / (x->count - 1),
                distance = of_slot - x->before;
-  if (of_slot != x->first_of_slot && distance <= mean + room(mean)) {
+  if (of_slot != x->first_of_slot && distance <= mean + allowed_deviation(mean)) {
     x->near_sum += distance;
     x->near_n++;
   }
   x->before = of_slot;
 }
 
-static void look_even(struct gram *x, uint32_t of_slot) {
+static void count_even_distances(struct gram *x, uint32_t of_slot) {
   if (of_slot == x->first_of_slot) { /* once: this is gone through most */
     double want = x->near_sum / (x->near_n ? x->near_n : 1);
-    x->least = want - room(want);
-    x->most = want + room(want);
+    x->least = want - allowed_deviation(want);
+    x->most = want + allowed_deviation(want);
   } else if (of_slot - x->before >= x->least && of_slot - x->before <= x->most)
     x->even++;
   x->before = of_slot;
 }
 
 /* Distances in operations of the rank, an evaluation between left out. */
-static void look_apart(struct gram *x, uint32_t i) {
+static void sum_distances(struct gram *x, uint32_t i) {
   double want = (double)(x->last - x->first) / (x->count - 1), got = (double)(i - x->before);
   if (got > 4 * want)
     got = 4 * want;
@@ -126,14 +137,14 @@ static void look_apart(struct gram *x, uint32_t i) {
   x->before = i;
 }
 
-/* Clusters begin where the distance is large beside the mean distance that an operation sees. */
-static void look_clustered(struct gram *x, uint32_t i) {
-  double whole = (double)x->count / x->clusters;
+/* Clusters begin where the distance is large, compared with the mean distance that an operation sees. */
+static void count_even_clusters(struct gram *x, uint32_t i) {
+  const double size = (double)x->count / x->clusters;
   if (i == x->first || i - x->before >= x->far) {
-    if (i > x->first && near(i - x->begun, (double)(x->last - x->first) / x->clusters))
+    if (i > x->first && is_within_deviation(i - x->begun, (double)(x->last - x->first) / x->clusters))
       x->even_clusters++;
     if (i > x->first)
-      x->whole += near(x->in_cluster, whole) && x->in_cluster == (uint32_t)(whole + 0.5);
+      x->full_clusters += is_within_deviation(x->in_cluster, size) && x->in_cluster == (uint32_t)(size + 0.5);
     x->begun = i;
     x->in_cluster = 0;
   }
@@ -148,17 +159,17 @@ static void count_clusters(struct gram *x, uint32_t i) {
   x->before = i;
 }
 
-/* those that end with an operation; GRAMS_MAX: none, and no longer ones */
+/* the grams that end with an operation; GRAMS_MAX: none, and none longer */
 typedef uint16_t operation_grams[NI_STEP_GRAM];
 
-/* They are found and counted. */
-static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
-                     size_t n, struct grams *g, operation_grams *at) {
+/* Finds and counts what may mark. */
+static int count_grams(const struct ni_blame *b, const struct ni_blame_rank *rank,
+                       const struct ni_blame_op *op, size_t n, struct grams *g, operation_grams *at) {
   uint32_t last[NI_BLAME_SLOTS][NI_STEP_GRAM], seen[NI_BLAME_SLOTS] = {0};
   for (uint32_t i = 0; i < n; i++) {
     uint32_t slot = op[i].slot;
-    uint64_t hash = hash_begin(slot);
-    shift_in(last[slot], op[i].what);
+    uint64_t hash = begin_hash(slot);
+    shift_in_token(last[slot], op[i].what);
     seen[slot]++;
     at[i][0] = GRAMS_MAX;
     if (!may_mark(b, rank, &op[i]))
@@ -168,20 +179,21 @@ static int count_all(const struct ni_blame *b, const struct ni_blame_rank *rank,
       at[i][k] = GRAMS_MAX;
       if (k == seen[slot])
         break;
-      hash = hash_more(hash, last[slot][k], k);
-      int e = find(g, hash, &at[i][k]);
+      hash = extend_hash(hash, last[slot][k], k);
+      int e = find_or_add_gram(g, hash, &at[i][k]);
       if (e < 0)
         return e;
       if (at[i][k] == GRAMS_MAX)
         break;
-      count(&g->item[at[i][k]], &op[i], i, seen[slot], k + 1, after);
+      count_gram(&g->item[at[i][k]], &op[i], i, seen[slot], k + 1, after);
     }
   }
   return 0;
 }
 
-/* Further passes: are they at even distances; how far are they apart; how many clusters; are these even. */
-static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g, const operation_grams *at) {
+/* Further passes: are they at even distances; how far are they apart; how many clusters; are these even? */
+static void measure_distances(const struct ni_blame_op *op, size_t n, struct grams *g,
+                              const operation_grams *at) {
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0, seen[NI_BLAME_SLOTS] = {0}; i < n; i++) {
       seen[op[i].slot]++;
@@ -190,15 +202,15 @@ static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g,
         if (x->count < 2)
           continue;
         if (pass == 0)
-          look_near(x, seen[op[i].slot]);
+          sum_near_distances(x, seen[op[i].slot]);
         else
-          look_even(x, seen[op[i].slot]);
+          count_even_distances(x, seen[op[i].slot]);
       }
     }
   for (uint32_t i = 0; i < n; i++)
     for (unsigned k = 0; k < NI_STEP_GRAM && at[i][k] < GRAMS_MAX; k++)
       if (g->item[at[i][k]].count >= 2 * STEPS_MIN)
-        look_apart(&g->item[at[i][k]], i);
+        sum_distances(&g->item[at[i][k]], i);
   for (int pass = 0; pass < 2; pass++)
     for (uint32_t i = 0; i < n; i++) {
       struct gram *x = &g->item[at[i][0]];
@@ -207,31 +219,35 @@ static void look_at_all(const struct ni_blame_op *op, size_t n, struct grams *g,
       if (pass == 0)
         count_clusters(x, i);
       else
-        look_clustered(x, i);
+        count_even_clusters(x, i);
     }
 }
 
+static bool comes_in_clusters(const struct gram *x) {
+  return x->n == 1 && x->clusters >= STEPS_MIN && x->count >= 2 * x->clusters &&
+      is_most(x->full_clusters, x->clusters - 1);
+}
+
 /* Of operations that come in clusters of one size the last one counts. */
-static void take_clusters(struct grams *g) {
+static void add_cluster_grams(struct grams *g) {
   for (uint32_t i = 0, n = g->n; i < n; i++) {
     struct gram *x = &g->item[i];
-    if (x->n != 1 || x->clusters < STEPS_MIN || x->count < 2 * x->clusters ||
-        x->whole * 10 < (x->clusters - 1) * 8 || g->n == GRAMS_MAX)
+    if (!comes_in_clusters(x) || g->n == GRAMS_MAX)
       continue;
     struct gram *c = &g->item[g->n++];
     *c = *x;
-    c->cluster = true;
+    c->is_cluster = true;
     c->size = (uint32_t)((double)x->count / x->clusters + 0.5);
     c->count = x->clusters;
     c->even = x->even_clusters;
   }
 }
 
-static bool as_often(uint32_t a, uint32_t b) { return a <= b + 1 + b / 50 && b <= a + 1 + a / 50; }
+static bool is_as_frequent(uint32_t a, uint32_t b) { return a <= b + 1 + b / 50 && b <= a + 1 + a / 50; }
 
 /* Evenly spread over what its slot did. */
 static bool is_even(const struct ni_blame_rank *rank, const struct gram *x) {
-  return x->count >= STEPS_MIN && x->even * 10 >= (x->count - 1) * 8 &&
+  return x->count >= STEPS_MIN && is_most(x->even, x->count - 1) &&
       (x->last_of_slot - x->first_of_slot) * 2 >= rank->slot[x->slot].ops;
 }
 
@@ -241,21 +257,27 @@ static bool is_even(const struct ni_blame_rank *rank, const struct gram *x) {
  * trains.
  */
 static bool is_spread(const struct ni_blame_rank *rank, const struct gram *x) {
-  const bool looked_at = x->sum > 0 && !x->cluster;
+  const bool looked_at = x->sum > 0 && !x->is_cluster;
   uint64_t all = 0;
   for (uint32_t i = 0; i < rank->n_slots; i++)
     all += rank->slot[i].ops;
   return !looked_at || SPREAD * x->sum >= (double)all;
 }
 
-static int32_t ranks_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x) {
+static int32_t count_ranks(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x) {
   return b->s->comm[rank->slot[x->slot].comm].n_ranks;
 }
 
-/* Of those that come equally often: fewer in a row, the larger communicator, the more own time behind it. */
-static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x,
-                   const struct gram *y) {
-  int32_t p = ranks_of(b, rank, x), q = ranks_of(b, rank, y);
+/*
+ * Of those that come equally often: what is spread over the run, fewer in a row, the larger communicator, the
+ * more own time behind it.
+ */
+static bool is_better_mark(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct gram *x,
+                           const struct gram *y) {
+  const int32_t p = count_ranks(b, rank, x), q = count_ranks(b, rank, y);
+  const bool x_is_spread = is_spread(rank, x);
+  if (x_is_spread != is_spread(rank, y))
+    return x_is_spread;
   if (x->n != y->n && (x->n == 1 || y->n == 1))
     return x->n < y->n;
   if (p != q)
@@ -267,61 +289,89 @@ static bool better(const struct ni_blame *b, const struct ni_blame_rank *rank, c
  * Operations of one communicator that begin close together swap now and then, and then several in a row are
  * missed. So where a single one comes half as often again at most, it is the one that comes once a step.
  */
-static const struct gram *alone_as_often(const struct ni_blame_rank *rank, const struct grams *g,
-                                         const struct gram *row) {
+static const struct gram *find_single_as_frequent(const struct ni_blame_rank *rank, const struct grams *g,
+                                                  const struct gram *row) {
   const struct gram *best = row;
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
-    const bool as_often = x->count >= row->count && x->count * 2 < row->count * 3;
-    const bool as_spread = is_spread(rank, x) || !is_spread(rank, row);
-    if (x->n == 1 && as_often && as_spread && is_even(rank, x) && (best->n > 1 || x->count < best->count))
+    const bool is_single = x->n == 1 && is_even(rank, x);
+    const bool is_as_often = x->count >= row->count && x->count * 2 < row->count * 3;
+    const bool is_as_spread = is_spread(rank, x) || !is_spread(rank, row);
+    const bool is_better = best->n > 1 || x->count < best->count;
+    if (!is_single || !is_better)
+      continue;
+    if (is_as_often && is_as_spread)
       best = x;
   }
   return best;
 }
 
-/* The rarest number of times that is one of steps: 0: none. */
-static uint32_t steps_of(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct grams *g) {
+/* The rarest one that can be of steps; NULL: none. */
+static const struct gram *find_rarest(const struct ni_blame_rank *rank, const struct grams *g,
+                                      bool also_not_spread) {
   const struct gram *rarest = NULL;
-  uint32_t next = 0;
-  for (int anywhere = 0; anywhere < 2 && !rarest; anywhere++)
-    for (uint32_t i = 0; i < g->n; i++) {
-      const struct gram *x = &g->item[i];
-      if (!is_even(rank, x) || !(anywhere || is_spread(rank, x)))
-        continue;
-      if (!rarest || x->count < rarest->count)
-        rarest = x;
-    }
-  if (rarest && rarest->n > 1)
-    rarest = alone_as_often(rank, g, rarest);
-  if (!rarest || rarest->count >= RARE)
-    return rarest ? rarest->count : 0;
-  /*
-   * An evaluation every so many steps: single operations on communicators as large come far more often, two
-   * of them equally often.
-   */
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
-    if (!is_even(rank, x) || x->n != 1 || x->count < 8 * rarest->count || (next && x->count >= next) ||
-        ranks_of(b, rank, x) < ranks_of(b, rank, rarest))
+    if (!is_even(rank, x) || !(also_not_spread || is_spread(rank, x)))
       continue;
-    for (uint32_t k = 0; k < g->n; k++)
-      if (k != i && g->item[k].n == 1 && is_even(rank, &g->item[k]) && as_often(g->item[k].count, x->count)) {
-        next = x->count;
-        break;
-      }
+    if (!rarest || x->count < rarest->count)
+      rarest = x;
   }
-  return next ? next : rarest->count;
+  return rarest;
 }
 
-static NI_ORDER_OF(by_size, int64_t)
+/* Is there another single operation that comes as often? */
+static bool has_companion(const struct ni_blame_rank *rank, const struct grams *g, const struct gram *x) {
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct gram *y = &g->item[i];
+    const bool is_other_single = y != x && y->n == 1 && is_even(rank, y);
+    if (is_other_single && is_as_frequent(y->count, x->count))
+      return true;
+  }
+  return false;
+}
 
-    static bool is_long(const struct ni_step_mark *m, int64_t end, const struct ni_blame_op *op) {
+/*
+ * Where the rarest one is an evaluation every so many steps, single operations on communicators as large come
+ * far more often, two of them equally often: how often. 0: there are none.
+ */
+static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct ni_blame_rank *rank,
+                                          const struct grams *g, const struct gram *rarest) {
+  uint32_t least = 0;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct gram *x = &g->item[i];
+    const bool is_single = x->n == 1 && is_even(rank, x);
+    const bool is_far_more_often = x->count >= 8 * rarest->count;
+    const bool is_rarer = !least || x->count < least;
+    const bool is_as_large = count_ranks(b, rank, x) >= count_ranks(b, rank, rarest);
+    if (!is_single || !is_far_more_often || !is_rarer)
+      continue;
+    if (is_as_large && has_companion(rank, g, x))
+      least = x->count;
+  }
+  return least;
+}
+
+/* The rarest number of times that is one of steps: 0: none. */
+static uint32_t estimate_steps(const struct ni_blame *b, const struct ni_blame_rank *rank,
+                               const struct grams *g) {
+  const struct gram *rarest = find_rarest(rank, g, false);
+  if (!rarest)
+    rarest = find_rarest(rank, g, true);
+  if (!rarest)
+    return 0;
+  if (rarest->n > 1)
+    rarest = find_single_as_frequent(rank, g, rarest);
+  const uint32_t steps = rarest->count < RARE ? count_steps_by_companions(b, rank, g, rarest) : 0;
+  return steps ? steps : rarest->count;
+}
+
+static bool is_long_gap(const struct ni_step_mark *m, int64_t end, const struct ni_blame_op *op) {
   return end && op->start_ns - end >= m->gap_ns;
 }
 
 /* The most frequent one of n numbers, as long as no more than MOST_EACH are told apart. */
-static uint32_t most_frequent(const uint32_t *x, size_t n) {
+static uint32_t find_most_frequent(const uint32_t *x, size_t n) {
   uint32_t times[MOST_EACH] = {0}, most = 0;
   for (size_t i = 0; i < n; i++)
     if (x[i] < MOST_EACH && ++times[x[i]] > times[most])
@@ -329,68 +379,90 @@ static uint32_t most_frequent(const uint32_t *x, size_t n) {
   return most;
 }
 
+/* All operations of the mark's slot are collectives of one kind: *token. */
+static bool has_one_kind(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
+                         const struct ni_step_mark *m, uint32_t *token) {
+  *token = UINT32_MAX;
+  if (rank->slot[m->slot].kind != NI_BLAME_COLL)
+    return false;
+  for (size_t i = 0; i < n; i++) {
+    if (op[i].slot != m->slot)
+      continue;
+    if (*token != UINT32_MAX && op[i].what != *token)
+      return false;
+    *token = op[i].what;
+  }
+  return true;
+}
+
+/* The numbers of the operations of the slot that a long gap follows. */
+static uint32_t list_numbers_before_gaps(const struct ni_blame_op *op, size_t n, const struct ni_step_mark *m,
+                                         uint64_t *sn) {
+  const struct ni_blame_op *last = NULL;
+  uint32_t gaps = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (op[i].slot != m->slot)
+      continue;
+    if (last && is_long_gap(m, last->end_ns, &op[i]))
+      sn[gaps++] = last->sn;
+    last = &op[i];
+  }
+  return gaps;
+}
+
 /*
  * Where nearly all long gaps come after the same one of every so many operations, and nearly each of these
  * has one behind it, that operation ends the step by its number: then a pause within a step begins none, and
  * all ranks count alike. Only where the slot has one kind of operation.
  */
-static int by_number(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
-                     struct ni_step_mark *m) {
-  uint32_t *apart = malloc((n + 1) * sizeof *apart), token = UINT32_MAX, gaps = 0, there = 0, of_step = 0;
-  const struct ni_blame_op *last = NULL;
-  uint64_t before = 0;
-  if (!apart)
+static int refine_by_number(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
+                            struct ni_step_mark *m) {
+  uint32_t *apart = malloc((n + 1) * sizeof *apart), token, size = 0, phase = 0, there = 0, of_step = 0;
+  uint64_t *sn = malloc((n + 1) * sizeof *sn);
+  if (!apart || !sn) {
+    free(apart);
+    free(sn);
     return -ENOMEM;
-  bool alike = rank->slot[m->slot].kind == NI_BLAME_COLL;
-  for (size_t i = 0; i < n && alike; i++) {
-    if (op[i].slot != m->slot)
-      continue;
-    alike = token == UINT32_MAX || op[i].what == token;
-    token = op[i].what;
-    if (last && is_long(m, last->end_ns, &op[i])) {
-      apart[gaps++] = (uint32_t)(last->sn - before);
-      before = last->sn;
-    }
-    last = &op[i];
   }
-  const uint32_t size = alike && gaps ? most_frequent(apart, gaps) : 0;
-  gaps = 0;
-  last = NULL;
-  for (size_t i = 0; i < n && size > 1; i++) {
-    if (op[i].slot != m->slot)
-      continue;
-    if (last && is_long(m, last->end_ns, &op[i]))
-      apart[gaps++] = (uint32_t)(last->sn % size);
-    last = &op[i];
-  }
-  const uint32_t phase = most_frequent(apart, gaps);
+  const uint32_t gaps = has_one_kind(rank, op, n, m, &token) ? list_numbers_before_gaps(op, n, m, sn) : 0;
   for (uint32_t i = 0; i < gaps; i++)
-    there += apart[i] == phase;
-  for (size_t i = 0; i < n && size > 1; i++)
-    of_step += op[i].slot == m->slot && op[i].sn % size == phase;
+    apart[i] = (uint32_t)(sn[i] - (i ? sn[i - 1] : 0));
+  if (gaps)
+    size = find_most_frequent(apart, gaps);
+  if (size > 1) {
+    for (uint32_t i = 0; i < gaps; i++)
+      apart[i] = (uint32_t)(sn[i] % size);
+    phase = find_most_frequent(apart, gaps);
+    for (uint32_t i = 0; i < gaps; i++)
+      there += apart[i] == phase;
+    for (size_t i = 0; i < n; i++)
+      of_step += op[i].slot == m->slot && op[i].sn % size == phase;
+  }
   free(apart);
-  if (size < 2 || there * 10 < gaps * 8 || there * 10 + 10 < of_step * 8)
+  free(sn);
+  if (size < 2 || !is_most(there, gaps) || !is_most(there + 1, of_step))
     return 0;
   m->n = 1;
   m->token = token;
-  m->hash = hash_more(hash_begin(m->slot), token, 0);
+  m->hash = extend_hash(begin_hash(m->slot), token, 0);
   m->far = UINT32_MAX;
   m->size = size;
   m->phase = phase;
   return 0;
 }
 
-/* All operations are alike: long gaps on the slot with most operations. */
-static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *op, size_t n,
-                   struct ni_step_mark *m) {
-  int64_t *gap = malloc((n + 1) * sizeof *gap), end = 0;
-  uint32_t long_ones = 0, even = 0;
-  size_t gaps = 0, of_slot = 0, last = 0;
-  if (!gap)
-    return -ENOMEM;
+static uint32_t find_busiest_slot(const struct ni_blame_rank *rank) {
+  uint32_t slot = 0;
   for (uint32_t i = 1; i < rank->n_slots; i++)
-    if (rank->slot[i].ops > rank->slot[m->slot].ops)
-      m->slot = (uint16_t)i;
+    if (rank->slot[i].ops > rank->slot[slot].ops)
+      slot = i;
+  return slot;
+}
+
+/* Gaps between operations of the mark's slot, ns. */
+static size_t list_gaps(const struct ni_blame_op *op, size_t n, const struct ni_step_mark *m, int64_t *gap) {
+  int64_t end = 0;
+  size_t gaps = 0;
   for (size_t i = 0; i < n; i++) {
     if (op[i].slot != m->slot)
       continue;
@@ -398,28 +470,27 @@ static int by_gaps(const struct ni_blame_rank *rank, const struct ni_blame_op *o
       gap[gaps++] = op[i].start_ns - end;
     end = op[i].end_ns;
   }
-  qsort(gap, gaps, sizeof *gap, by_size);
-  m->gap_ns = gaps ? 4 * gap[gaps / 2] : 0;
-  if (m->gap_ns < 1000000)
-    m->gap_ns = 1000000;
-  for (size_t i = 0; i < gaps; i++)
-    long_ones += gap[i] >= m->gap_ns;
-  double want = long_ones ? (double)gaps / long_ones : 0;
-  end = 0;
+  return gaps;
+}
+
+/* Long gaps that come as many operations after the one before as expected, within a tenth. */
+static uint32_t count_even_gaps(const struct ni_blame_op *op, size_t n, const struct ni_step_mark *m,
+                                double expected) {
+  int64_t end = 0;
+  size_t of_slot = 0, last = 0;
+  uint32_t even = 0;
   for (size_t i = 0; i < n; i++) {
     if (op[i].slot != m->slot)
       continue;
-    if (is_long(m, end, &op[i])) {
-      even += (double)(of_slot - last) >= 0.9 * want - 1 && (double)(of_slot - last) <= 1.1 * want + 1;
+    if (is_long_gap(m, end, &op[i])) {
+      const double distance = (double)(of_slot - last);
+      even += distance >= 0.9 * expected - 1 && distance <= 1.1 * expected + 1;
       last = of_slot;
     }
     of_slot++;
     end = op[i].end_ns;
   }
-  m->found = long_ones >= STEPS_MIN && want > 1.5 && even * 10 >= long_ones * 8;
-  m->n = 0;
-  free(gap);
-  return m->found ? by_number(rank, op, n, m) : 0;
+  return even;
 }
 
 /* Is it the mark of a candidate: a single operation of its kind. */
@@ -428,7 +499,8 @@ static bool is_mark(const struct gram *x, const struct ni_blame_op *op) {
 }
 
 /* Operations of the rank from one mark to the next, at most FOLD_MARKS of them. */
-static uint32_t distances(const struct gram *x, const struct ni_blame_op *op, size_t n, float *out) {
+static uint32_t measure_mark_distances(const struct gram *x, const struct ni_blame_op *op, size_t n,
+                                       float *out) {
   uint32_t marks = 0;
   size_t last = 0;
   for (size_t i = 0; i < n && marks <= FOLD_MARKS; i++) {
@@ -442,20 +514,24 @@ static uint32_t distances(const struct gram *x, const struct ni_blame_op *op, si
   return marks ? marks - 1 : 0;
 }
 
-static NI_ORDER_OF(by_value, float)
+static int compare_floats(const void *a, const void *b) {
+  const float x = *(const float *)a, y = *(const float *)b;
+  return x < y ? -1 : x > y;
+}
 
-    static float median(float *x, uint32_t n) {
-  qsort(x, n, sizeof *x, by_value);
+static float median(float *x, uint32_t n) {
+  qsort(x, n, sizeof *x, compare_floats);
   return n ? x[n / 2] : NAN;
 }
 
 /*
- * How far numbers lie from what is usual for them: x is [row][width], and what is usual for a row is the
- * median over every k-th one of the other half of each block of them. So a fold that chance made explains
- * nothing. Differences beyond `clip` are pauses, and count as that.
+ * How far numbers lie from their baseline: x is [row][width], and the baseline of a row is the median over
+ * every k-th row of the other half of each block of k. So a fold that chance made explains nothing.
+ * Differences beyond `clip` are pauses, and count as that much.
  */
-static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k, float clip) {
-  float usual[FOLD_ROWS];
+static float measure_fold_deviation(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k,
+                                    float clip) {
+  float theirs[FOLD_ROWS];
   double away = 0;
   uint32_t n = 0;
   for (uint32_t phase = 0; phase < k; phase++)
@@ -464,8 +540,8 @@ static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width
         uint32_t others = 0;
         for (uint32_t i = from + phase; i < to; i += k)
           if ((i - from) / k % 2 != half && others < FOLD_ROWS)
-            usual[others++] = x[(size_t)i * width + at];
-        float middle = median(usual, others);
+            theirs[others++] = x[(size_t)i * width + at];
+        const float middle = median(theirs, others);
         for (uint32_t i = from + phase; i < to; i += k)
           if ((i - from) / k % 2 == half && others) {
             away += fminf(clip, fabsf(x[(size_t)i * width + at] - middle));
@@ -480,17 +556,17 @@ static float off_fold(const float *x, uint32_t from, uint32_t to, uint32_t width
  * differ by `least_off` or more. 1: none. Most jobs have none, and then single rows, or the first half, say
  * so: the rest is not looked at.
  */
-static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float clip, float part,
-                        float least_off) {
+static uint32_t find_fold(const float *x, uint32_t rows, uint32_t width, float clip, float part,
+                          float least_off) {
   uint32_t may_be = (2U << PERIOD_MOST) - 4; /* bit k: k rows, 2 to PERIOD_MOST */
   for (uint32_t q = 0; q < FOLD_PARTS && may_be; q++) {
     const uint32_t from = rows * q / FOLD_PARTS, to = rows * (q + 1) / FOLD_PARTS;
     float off[PERIOD_MOST + 1], least;
-    off[1] = least = to - from >= 4 ? off_fold(x, from, to, width, 1, clip) : INFINITY;
+    off[1] = least = to - from >= 4 ? measure_fold_deviation(x, from, to, width, 1, clip) : INFINITY;
     if (!(off[1] >= least_off))
       return 1;
     for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
-      off[k] = to - from >= 4 * k ? off_fold(x, from, to, width, k, clip) : INFINITY;
+      off[k] = to - from >= 4 * k ? measure_fold_deviation(x, from, to, width, k, clip) : INFINITY;
       least = fminf(least, off[k]);
     }
     for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
@@ -506,16 +582,14 @@ static uint32_t fold_of(const float *x, uint32_t rows, uint32_t width, float cli
  * Logarithms of the gaps before the operations of the slot with most of them, from mark to mark; only where
  * there are as many each time.
  */
-static uint32_t gaps_between(const struct ni_blame_rank *rank, const struct gram *x,
-                             const struct ni_blame_op *op, size_t n, uint32_t *width,
-                             float gap[PERIOD_GAPS]) {
-  uint32_t slot = 0, marks = 0, rows = 0, at = 0, each = (uint32_t)-1;
+static uint32_t measure_gaps_between_marks(const struct ni_blame_rank *rank, const struct gram *x,
+                                           const struct ni_blame_op *op, size_t n, uint32_t *width,
+                                           float gap[PERIOD_GAPS]) {
+  const uint32_t slot = find_busiest_slot(rank);
+  const uint32_t each = (uint32_t)((double)rank->slot[slot].ops / x->count + 0.5);
+  uint32_t marks = 0, rows = 0, at = 0;
   float row[PERIOD_GAPS];
   int64_t end = 0;
-  for (uint32_t i = 1; i < rank->n_slots; i++)
-    if (rank->slot[i].ops > rank->slot[slot].ops)
-      slot = i;
-  each = (uint32_t)((double)rank->slot[slot].ops / x->count + 0.5);
   *width = each;
   if (each < 2 || each * 4 * FOLD_PARTS * 2 > PERIOD_GAPS)
     return 0;
@@ -542,29 +616,29 @@ static uint32_t gaps_between(const struct ni_blame_rank *rank, const struct gram
  * step: two equal buckets of gradients. Then what lies between marks repeats after so many of them, not after
  * one. Numbers of operations tell first; gaps only where these are all alike. 1: they are steps.
  */
-static uint32_t in_a_step(const struct ni_blame_rank *rank, const struct gram *x,
-                          const struct ni_blame_op *op, size_t n) {
+static uint32_t count_marks_in_step(const struct ni_blame_rank *rank, const struct gram *x,
+                                    const struct ni_blame_op *op, size_t n) {
   float far[FOLD_MARKS], gap[PERIOD_GAPS], all[FOLD_MARKS];
-  uint32_t rows = distances(x, op, n, far), width, k;
+  uint32_t rows = measure_mark_distances(x, op, n, far), width, k;
   double off = 0;
   memcpy(all, far, rows * sizeof *far);
-  float usual = median(all, rows);
+  float middle = median(all, rows);
   for (uint32_t i = 0; i < rows; i++)
-    off += fminf(fabsf(far[i] - usual), usual);
-  if (rows && off > FOLD_UNEVEN * usual * rows) {
-    k = fold_of(far, rows, 1, usual, 0.25f, 0);
+    off += fminf(fabsf(far[i] - middle), middle);
+  if (rows && off > FOLD_UNEVEN * middle * rows) {
+    k = find_fold(far, rows, 1, middle, 0.25f, 0);
     if (k > 1)
       return k;
   }
-  rows = gaps_between(rank, x, op, n, &width, gap);
-  return rows ? fold_of(gap, rows, width, FOLD_CLIP, 0.5f, FOLD_OFF) : 1;
+  rows = measure_gaps_between_marks(rank, x, op, n, &width, gap);
+  return rows ? find_fold(gap, rows, width, FOLD_CLIP, 0.5f, FOLD_OFF) : 1;
 }
 
 /*
  * Of one operation that is all there is each comes "once a step". Not so where others come between: of other
  * kinds, or messages, of which a pipeline without tensor parallelism has more than collectives.
  */
-static bool has_others(const struct ni_blame_rank *rank, uint32_t single, const struct gram *x) {
+static bool has_other_operations(const struct ni_blame_rank *rank, uint32_t single, const struct gram *x) {
   uint64_t messages = 0;
   for (uint32_t i = 0; i < rank->n_slots; i++)
     if (rank->slot[i].kind != NI_BLAME_COLL)
@@ -572,95 +646,194 @@ static bool has_others(const struct ni_blame_rank *rank, uint32_t single, const 
   return single > 1 || (single == 1 && messages > x->count);
 }
 
-int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
-                  size_t n, uint32_t wanted, struct ni_step_mark *m) {
-  /* items are set when they come: half a MB for each rank need not be cleared */
-  struct grams *g = malloc(sizeof *g);
-  const struct gram *best = NULL;
-  uint32_t single = 0;
-  *m = (struct ni_step_mark){0};
-  if (g) {
-    g->n = 0;
-    g->at_hash = (struct ni_index){0};
-  }
-  operation_grams *at = malloc((n + 1) * sizeof *at);
-  int e = g && at ? count_all(b, rank, op, n, g, at) : -ENOMEM;
+/* What the mark is looked for in, and what was found so far. */
+struct search {
+  const struct ni_blame *b;
+  const struct ni_blame_rank *rank;
+  const struct ni_blame_op *op;
+  size_t n;
+  struct grams *g;
+  uint32_t single;         /* kinds of single operations that come often enough to mark */
+  uint32_t wanted;         /* about so many steps; 0: as they show */
+  const struct gram *kind; /* what comes as often as steps do; NULL: nothing */
+};
+
+/* Everything that may mark, with what tells it. 0 or -ENOMEM. */
+static int gather_grams(struct search *x) {
+  operation_grams *at = malloc((x->n + 1) * sizeof *at);
+  const int e = at ? count_grams(x->b, x->rank, x->op, x->n, x->g, at) : -ENOMEM;
   if (e == 0) {
-    look_at_all(op, n, g, at);
-    take_clusters(g);
+    measure_distances(x->op, x->n, x->g, at);
+    add_cluster_grams(x->g);
   }
   free(at);
-  uint32_t steps = e < 0 ? 0 : wanted ? wanted : steps_of(b, rank, g);
-  for (uint32_t i = 0; e == 0 && i < g->n; i++) {
-    const struct gram *x = &g->item[i];
-    single += x->n == 1 && x->count >= STEPS_MIN;
-    if (!is_even(rank, x) || !as_often(x->count, steps))
-      continue;
-    const bool as_spread = !best || is_spread(rank, x) == is_spread(rank, best);
-    if (as_spread ? !best || better(b, rank, x, best) : is_spread(rank, x))
-      best = x;
-  }
-  if (best && has_others(rank, single, best) && !wanted && best->n == 1 && !best->cluster) {
-    uint32_t k = in_a_step(rank, best, op, n);
-    if (k > 1) {
-      wanted = best->count / k;
-      best = NULL;
-    }
-  }
-  /* where nothing comes as often as is wanted: every so manyth of what comes least often */
-  uint32_t each = UINT32_MAX;
-  for (uint32_t i = 0; e == 0 && wanted && (!best || each < UINT32_MAX) && i < g->n; i++) {
-    const struct gram *x = &g->item[i];
-    uint32_t so_many = (x->count + wanted / 2) / wanted;
-    if (x->n == 1 && !x->cluster && so_many > 1 && so_many < each && is_even(rank, x) &&
-        as_often(x->count, so_many * wanted)) {
-      best = x;
-      each = so_many;
-    }
-  }
-  /*
-   * Where one operation is all there is, each of them comes "once a step"; not so where most of the rest are
-   * messages.
-   */
-  const bool is_all = single < 2 && best && rank->slot[best->slot].ops * 2 > n;
-  if (best && !is_all) {
-    m->found = true;
-    m->slot = (uint16_t)best->slot;
-    m->token = best->token;
-    m->hash = best->hash;
-    m->n = best->n;
-    m->far = each < UINT32_MAX ? UINT32_MAX : best->far;
-    m->size = m->elsewhere = each < UINT32_MAX ? each : best->cluster ? best->size : 0;
-    m->phase = m->size ? m->size - 1 : 0;
-  } else if (e == 0) {
-    e = by_gaps(rank, op, n, m);
-    if (e == 0 && !m->found && best && b->r->opt.step_by)
-      *m = (struct ni_step_mark){.slot = (uint16_t)best->slot,
-                                 .token = best->token,
-                                 .hash = best->hash,
-                                 .n = best->n,
-                                 .found = true};
-  }
-  if (g)
-    ni_index_free(&g->at_hash);
-  free(g);
+  for (uint32_t i = 0; e == 0 && i < x->g->n; i++)
+    x->single += x->g->item[i].n == 1 && x->g->item[i].count >= STEPS_MIN;
   return e;
 }
 
-bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
-  uint64_t at = m->ops++;
+/* The best of what comes `steps` times. */
+static const struct gram *find_kind(const struct search *x, uint32_t steps) {
+  const struct gram *best = NULL;
+  for (uint32_t i = 0; i < x->g->n; i++) {
+    const struct gram *y = &x->g->item[i];
+    if (!is_even(x->rank, y) || !is_as_frequent(y->count, steps))
+      continue;
+    if (!best || is_better_mark(x->b, x->rank, y, best))
+      best = y;
+  }
+  return best;
+}
+
+/* Can what was found come several times a step? */
+static bool may_repeat(const struct search *x) {
+  return x->kind->n == 1 && !x->kind->is_cluster && has_other_operations(x->rank, x->single, x->kind);
+}
+
+/*
+ * Where one operation is all there is, each of them comes "once a step"; not so where most of the rest are
+ * messages.
+ */
+static bool is_all_there_is(const struct search *x) {
+  return x->single < 2 && x->rank->slot[x->kind->slot].ops * 2 > x->n;
+}
+
+/* each: every so manyth of them ends a step, by its number; 0: each, or the last of each cluster. */
+static void mark_kind(struct ni_step_mark *m, const struct gram *kind, uint32_t each) {
+  *m = (struct ni_step_mark){.slot = (uint16_t)kind->slot,
+                             .token = kind->token,
+                             .hash = kind->hash,
+                             .n = kind->n,
+                             .far = each ? UINT32_MAX : kind->far,
+                             .size = each,
+                             .found = true};
+  if (!each && kind->is_cluster)
+    m->size = kind->size;
+  m->elsewhere = m->size;
+  m->phase = m->size ? m->size - 1 : 0;
+}
+
+/* ---- the ways to find a mark, each where those before it found none: m->found; 0 or -ENOMEM ---- */
+
+/* A kind of operation, a few in a row, or the last of a cluster, that comes once a step. */
+static int step_by_kind(struct search *x, struct ni_step_mark *m) {
+  x->kind = find_kind(x, x->wanted ? x->wanted : estimate_steps(x->b, x->rank, x->g));
+  if (x->kind && !x->wanted && may_repeat(x)) {
+    const uint32_t k = count_marks_in_step(x->rank, x->kind, x->op, x->n);
+    if (k > 1) {
+      x->wanted = x->kind->count / k;
+      x->kind = NULL;
+    }
+  }
+  if (x->kind && !is_all_there_is(x))
+    mark_kind(m, x->kind, 0);
+  return 0;
+}
+
+/* Where nothing comes as often as is wanted: every so manyth of what comes least often. */
+static int step_by_every_nth(struct search *x, struct ni_step_mark *m) {
+  uint32_t each = UINT32_MAX;
+  if (x->kind || !x->wanted)
+    return 0;
+  for (uint32_t i = 0; i < x->g->n; i++) {
+    const struct gram *y = &x->g->item[i];
+    const uint32_t so_many = (y->count + x->wanted / 2) / x->wanted;
+    const bool is_single = y->n == 1 && !y->is_cluster && is_even(x->rank, y);
+    if (!is_single || so_many < 2 || so_many >= each)
+      continue;
+    if (is_as_frequent(y->count, so_many * x->wanted)) {
+      x->kind = y;
+      each = so_many;
+    }
+  }
+  if (x->kind && !is_all_there_is(x))
+    mark_kind(m, x->kind, each);
+  return 0;
+}
+
+/* All operations are alike: long gaps on the slot with most operations. */
+static int step_by_gaps(struct search *x, struct ni_step_mark *m) {
+  int64_t *gap = malloc((x->n + 1) * sizeof *gap);
+  uint32_t long_ones = 0;
+  if (!gap)
+    return -ENOMEM;
+  m->slot = (uint16_t)find_busiest_slot(x->rank);
+  const size_t gaps = list_gaps(x->op, x->n, m, gap);
+  qsort(gap, gaps, sizeof *gap, ni_by_i64);
+  m->gap_ns = gaps ? 4 * gap[gaps / 2] : 0;
+  if (m->gap_ns < GAP_LEAST_NS)
+    m->gap_ns = GAP_LEAST_NS;
+  for (size_t i = 0; i < gaps; i++)
+    long_ones += gap[i] >= m->gap_ns;
+  free(gap);
+  const double each = long_ones ? (double)gaps / long_ones : 0;
+  m->n = 0;
+  m->found =
+      long_ones >= STEPS_MIN && each > 1.5 && is_most(count_even_gaps(x->op, x->n, m, each), long_ones);
+  return m->found ? refine_by_number(x->rank, x->op, x->n, m) : 0;
+}
+
+/* --step-by: what it names, though it is all there is. */
+static int step_by_named_kind(struct search *x, struct ni_step_mark *m) {
+  if (x->kind && x->b->r->opt.step_by)
+    *m = (struct ni_step_mark){.slot = (uint16_t)x->kind->slot,
+                               .token = x->kind->token,
+                               .hash = x->kind->hash,
+                               .n = x->kind->n,
+                               .found = true};
+  return 0;
+}
+
+int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
+                  size_t n, uint32_t wanted, struct ni_step_mark *m) {
+  static int (*const ways[])(struct search *, struct ni_step_mark *) = {step_by_kind, step_by_every_nth,
+                                                                        step_by_gaps, step_by_named_kind};
+  struct search x = {.b = b, .rank = rank, .op = op, .n = n, .wanted = wanted};
+  *m = (struct ni_step_mark){0};
+  /* items are set when they come: half a MB for each rank need not be cleared */
+  x.g = malloc(sizeof *x.g);
+  if (!x.g)
+    return -ENOMEM;
+  x.g->n = 0;
+  x.g->at_hash = (struct ni_index){0};
+  int e = gather_grams(&x);
+  for (size_t i = 0; e == 0 && !m->found && i < sizeof ways / sizeof *ways; i++)
+    e = ways[i](&x, m);
+  ni_index_free(&x.g->at_hash);
+  free(x.g);
+  return e;
+}
+
+/*
+ * Is it the last of its cluster? Operations are counted on from one cluster to the next, since delays change
+ * the order of what overlaps; anew where clusters end elsewhere again and again. at: so many operations of
+ * the rank came before it.
+ */
+static bool ends_cluster(struct ni_step_mark *m, uint64_t at) {
+  const bool is_apart = m->in_cluster && at - m->last_op >= m->far;
+  if (is_apart)
+    m->elsewhere = m->in_cluster == m->size ? 0 : m->elsewhere + 1;
+  if (m->in_cluster == m->size || m->elsewhere > m->size)
+    m->in_cluster = m->elsewhere = 0;
+  m->in_cluster++;
+  m->last_op = at;
+  return m->in_cluster == m->size;
+}
+
+bool ni_steps_advance(struct ni_step_mark *m, const struct ni_blame_op *op) {
+  const uint64_t at = m->ops++;
   if (op->slot != m->slot)
     return false;
-  int64_t end = m->last_end;
+  const int64_t end = m->last_end;
   m->last_end = op->end_ns;
   if (m->n == 0)
-    return is_long(m, end, op);
-  shift_in(m->last, op->what);
+    return is_long_gap(m, end, op);
+  shift_in_token(m->last, op->what);
   if (++m->taken < m->n || op->what != m->token)
     return false;
-  uint64_t hash = hash_begin(m->slot);
+  uint64_t hash = begin_hash(m->slot);
   for (unsigned i = 0; i < m->n; i++)
-    hash = hash_more(hash, m->last[i], i);
+    hash = extend_hash(hash, m->last[i], i);
   if (hash != m->hash)
     return false;
   if (m->size == 0)
@@ -668,16 +841,5 @@ bool ni_steps_take(struct ni_step_mark *m, const struct ni_blame_op *op) {
   /* by its number, so that it is the same one on all ranks */
   if (m->far == UINT32_MAX)
     return op->sn % m->size == m->phase;
-  /*
-   * They are counted on, since delays change the order of what runs beside; anew where clusters end elsewhere
-   * again and again.
-   */
-  bool apart = m->in_cluster && at - m->last_op >= m->far;
-  if (apart)
-    m->elsewhere = m->in_cluster == m->size ? 0 : m->elsewhere + 1;
-  if (m->in_cluster == m->size || m->elsewhere > m->size)
-    m->in_cluster = m->elsewhere = 0;
-  m->in_cluster++;
-  m->last_op = at;
-  return m->in_cluster == m->size;
+  return ends_cluster(m, at);
 }

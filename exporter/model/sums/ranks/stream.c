@@ -5,7 +5,8 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
-#include "exporter/model/sums/reading/right_clocks.h"
+#include "exporter/base/order.h"
+#include "exporter/model/sums/reading/correct_clocks.h"
 
 /* What one rank did in one cell: one token. Messages of one token have several peers, so several slots. */
 struct source {
@@ -33,21 +34,14 @@ struct ni_blame_stream {
   uint32_t *what;        /* by token: as of struct ni_blame_op */
 };
 
-static int by_place(const void *a, const void *b) {
+static int compare_pieces(const void *a, const void *b) {
   const struct ni_blame_piece *x = a, *y = b;
   const struct ni_piece *p = x->piece, *q = y->piece;
-#define BY(u, v) \
-  if ((u) != (v)) \
-  return (u) < (v) ? -1 : 1
-  BY(x->process, y->process);
-  BY(x->cell, y->cell);
-  BY(x->comm, y->comm);
-  BY(x->member, y->member); /* several ranks of a communicator in one process */
-  BY(p->s.min_sn, q->s.min_sn);
-  BY(p->file, q->file);
-  BY(p->range, q->range);
-  BY(p->ordinal, q->ordinal);
-  return 0;
+  int k =
+      NI_BY(x, y, process, cell, comm, member); /* member: several ranks of a communicator in one process */
+  if (k == 0)
+    k = NI_BY(p, q, s.min_sn);
+  return k ? k : NI_BY(p, q, file, range, ordinal);
 }
 
 int ni_blame_pieces(const struct ni_run *r, const struct ni_summary *s, struct ni_blame_pieces *out) {
@@ -66,16 +60,21 @@ int ni_blame_pieces(const struct ni_run *r, const struct ni_summary *s, struct n
                                                     i, r->comm_at[r->who.member[c->piece[k]->member].comm],
                                                     c->piece[k]->member, c->piece[k]};
   }
-  qsort(out->item, out->n, sizeof *out->item, by_place);
+  qsort(out->item, out->n, sizeof *out->item, compare_pieces);
   return 0;
 }
 
+static bool is_slot_of(const struct ni_blame_slot *s, uint32_t comm, int32_t rank, int32_t peer,
+                       uint8_t kind) {
+  return s->comm == comm && s->kind == kind && s->peer == peer && s->rank == rank;
+}
+
 /* The slot of these; NI_BLAME_NONE: there are too many. */
-static int64_t find_slot(struct ni_blame_stream *s, uint32_t comm, int32_t rank, int32_t peer, uint8_t kind) {
+static int64_t find_or_add_slot(struct ni_blame_stream *s, uint32_t comm, int32_t rank, int32_t peer,
+                                uint8_t kind) {
   struct ni_blame_rank *o = s->out;
   for (uint32_t i = 0; i < o->n_slots; i++)
-    if (o->slot[i].comm == comm && o->slot[i].kind == kind && o->slot[i].peer == peer &&
-        o->slot[i].rank == rank)
+    if (is_slot_of(&o->slot[i], comm, rank, peer, kind))
       return i;
   if (o->n_slots == o->max_slots)
     return NI_BLAME_NONE;
@@ -86,14 +85,14 @@ static int64_t find_slot(struct ni_blame_stream *s, uint32_t comm, int32_t rank,
   return o->n_slots++;
 }
 
-static bool before(const struct source *a, const struct source *b) {
+static bool starts_before(const struct source *a, const struct source *b) {
   if (a->head.start_ns != b->head.start_ns)
     return a->head.start_ns < b->head.start_ns;
   return a->token < b->token;
 }
 
 /* The next record of a source that is one: 1, 0 at its end, -errno. */
-static int advance(struct ni_blame_stream *s, struct source *x) {
+static int read_next_record(struct ni_blame_stream *s, struct source *x) {
   for (;;) {
     if (!x->open) {
       if (x->next == x->n)
@@ -113,7 +112,7 @@ static int advance(struct ni_blame_stream *s, struct source *x) {
       continue;
     x->any = true;
     x->last_sn = x->head.sn;
-    ni_right_entry(&x->clock, &x->head);
+    ni_correct_entry(&x->clock, &x->head);
     /* tail: its first call stands for it */
     const bool no_kernel = x->head.timing == NI_TIMING_COLLECTIVE_CPU || x->head.tail;
     if (no_kernel && !s->out->all_ops)
@@ -124,7 +123,7 @@ static int advance(struct ni_blame_stream *s, struct source *x) {
   }
 }
 
-static uint16_t function_of(struct ni_blame_stream *s, const char *name, uint32_t slot) {
+static uint16_t find_or_add_function(struct ni_blame_stream *s, const char *name, uint32_t slot) {
   uint32_t i = 0;
   while (i < s->n_functions && (s->function[i].slot != slot || s->function[i].name != name))
     i++;
@@ -136,7 +135,7 @@ static uint16_t function_of(struct ni_blame_stream *s, const char *name, uint32_
 }
 
 /* Sequences of any length make sizes of any number: which one it is says nothing about the step then. */
-static void find_what(struct ni_blame_stream *s) {
+static void merge_many_sizes(struct ni_blame_stream *s) {
   uint32_t sizes[NI_BLAME_FUNCTIONS] = {0}, first[NI_BLAME_FUNCTIONS];
   for (uint32_t i = 0; i < s->out->n_tokens; i++)
     if (sizes[s->function_of[i]]++ == 0)
@@ -150,6 +149,14 @@ uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_bla
   *function = s->function;
   *of = s->function_of;
   return s->n_functions;
+}
+
+/* What it is, the same in another run, which may have other cells. */
+static uint64_t hash_token(const struct ni_sum_cell *c, const char *func, int32_t n_ranks) {
+  uint64_t hash = ni_mix(c->msg_bytes * 4 + (uint64_t)(c->kind == NI_KIND_P2P));
+  for (const char *p = func; *p; p++)
+    hash = ni_mix(hash + (unsigned char)*p);
+  return ni_mix(hash + (uint64_t)n_ranks);
 }
 
 static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *item, size_t n) {
@@ -167,10 +174,12 @@ static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *
                          .clock = ni_stream_clock(r, item[from].member, c)};
     bool p2p = c->kind == NI_KIND_P2P;
     const char *func = ni_name_text(&r->names, c->func);
-    x->kind = !p2p ? NI_BLAME_COLL : func[0] == 'S' ? NI_BLAME_SEND : NI_BLAME_RECV;
+    x->kind = NI_BLAME_COLL;
+    if (p2p)
+      x->kind = func[0] == 'S' ? NI_BLAME_SEND : NI_BLAME_RECV;
     if (m->n_ranks < 2)
       continue;
-    int64_t slot = p2p ? 0 : find_slot(s, x->comm, x->rank, -1, NI_BLAME_COLL);
+    int64_t slot = p2p ? 0 : find_or_add_slot(s, x->comm, x->rank, -1, NI_BLAME_COLL);
     if (slot < 0)
       return (int)slot;
     if (slot == NI_BLAME_NONE)
@@ -178,22 +187,18 @@ static int open_sources(struct ni_blame_stream *s, const struct ni_blame_piece *
     x->slot = (uint16_t)slot;
     x->token = s->out->n_tokens++;
     s->out->token_func[x->token] = func;
-    s->function_of[x->token] = function_of(s, func, p2p ? NI_BLAME_NONE : x->slot);
+    s->function_of[x->token] = find_or_add_function(s, func, p2p ? NI_BLAME_NONE : x->slot);
     s->out->token_bytes[x->token] = c->msg_bytes;
-    /* The same in another run, which may have other cells. */
-    uint64_t sized = ni_mix(c->msg_bytes * 4 + (uint64_t)p2p);
-    for (const char *p = func; *p; p++)
-      sized = ni_mix(sized + (unsigned char)*p);
-    s->out->token_hash[x->token] = ni_mix(sized + (uint64_t)m->n_ranks);
+    s->out->token_hash[x->token] = hash_token(c, func, m->n_ranks);
     s->n++;
-    int e = advance(s, x);
+    int e = read_next_record(s, x);
     if (e < 0)
       return e;
     if (e > 0)
       s->heap[s->n_heap++] = x;
   }
-  ni_heap_make(s->heap, s->n_heap, before);
-  find_what(s);
+  ni_heap_make(s->heap, s->n_heap, starts_before);
+  merge_many_sizes(s);
   return 0;
 }
 
@@ -225,7 +230,7 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
     struct source *x = s->heap[0];
     const struct ni_entry *h = &x->head;
     int64_t slot =
-        x->kind == NI_BLAME_COLL ? x->slot : find_slot(s, x->comm, x->rank, ni_entry_peer(h), x->kind);
+        x->kind == NI_BLAME_COLL ? x->slot : find_or_add_slot(s, x->comm, x->rank, ni_entry_peer(h), x->kind);
     if (slot < 0)
       return (int)slot;
     const uint64_t pair_sn = x->kind == NI_BLAME_COLL ? NI_NO_SN : ni_entry_pair_sn(h);
@@ -239,12 +244,12 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
                                .launched_late = h->launched_late,
                                .timing = h->timing,
                                .mix = h->mix};
-    int e = advance(s, x);
+    int e = read_next_record(s, x);
     if (e < 0)
       return e;
     if (e == 0)
       s->heap[0] = s->heap[--s->n_heap];
-    ni_heap_down(s->heap, s->n_heap, 0, before);
+    ni_heap_down(s->heap, s->n_heap, 0, starts_before);
     if (slot == NI_BLAME_NONE)
       s->out->left_out++;
     else

@@ -7,10 +7,11 @@
 
 #include "exporter/model/sums/state.h"
 
-int ni_plan(struct ni_run *r);
+int ni_plan_reading(struct ni_run *r);
 /*
  * Sets since_us and until_us; where --since or --until are relative to the records, it reads their times
- * first. With an index (r->atlas, opened before ni_plan()) it is this that plans what is read of each file.
+ * first. With an index (r->atlas, opened before ni_plan_reading()) it is this that plans what is read of
+ * each file.
  */
 int ni_resolve_times(struct ni_run *r);
 

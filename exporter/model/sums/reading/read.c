@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "beside.h"
+#include "in_flight.h"
 #include "read.h"
 #include "reading.h"
 #include "record_row.h"
@@ -22,14 +22,14 @@
 /* A kernel that had to wait for others in its stream begins later than this after its launch. */
 #define LAUNCH_NEAR_NS 60000
 
-static bool wanted_context(const struct ni_run *r, const struct ni_line *l) {
+static bool is_wanted_context(const struct ni_run *r, const struct ni_line *l) {
   const struct ni_filters *o = &r->opt.filter;
   const struct ni_atlas_wants w = {.comm = &o->comm, .host = &o->host, .rank = &o->rank};
   return ni_atlas_wants_context(&w, &l->ident, &l->meta);
 }
 
 /* The texts of a line's header, in the order of enum ni_context_text. */
-static void texts_of(const struct ni_line *l, const char *text[NI_CTX_TEXTS]) {
+static void list_context_texts(const struct ni_line *l, const char *text[NI_CTX_TEXTS]) {
   text[NI_CTX_COMM_NAME] = l->ident.comm_name;
   text[NI_CTX_VERSION] = l->meta.version;
   text[NI_CTX_GIT_REV] = l->meta.git_rev;
@@ -37,24 +37,42 @@ static void texts_of(const struct ni_line *l, const char *text[NI_CTX_TEXTS]) {
   text[NI_CTX_PRODUCER] = l->meta.producer;
 }
 
-static bool same_text(const struct ni_run *r, uint32_t code, const char *text) {
+static bool is_same_text(const struct ni_run *r, uint32_t code, const char *text) {
   return strcmp(ni_name_text(&r->names, code), text ? text : "") == 0;
 }
 
-static bool same_context(const struct ni_sum_range *x, const struct ni_seen_context *s,
-                         const struct ni_line *l, const char *const text[NI_CTX_TEXTS]) {
+static bool is_same_rank(const struct ni_sum_range *x, const struct ni_seen_context *s,
+                         const struct ni_line *l) {
   const struct ni_ident *id = &l->ident;
-  if (!s->used || s->hash != id->comm_hash || s->rank != id->rank || s->n_ranks != id->n_ranks ||
-      s->c.nnodes != id->nnodes || s->pid != l->meta.pid || s->start_ns != x->start_ns ||
-      !same_text(x->r, s->host, l->meta.hostname))
+  return s->hash == id->comm_hash && s->rank == id->rank && s->n_ranks == id->n_ranks &&
+      s->c.nnodes == id->nnodes && s->pid == l->meta.pid && s->start_ns == x->start_ns;
+}
+
+static bool is_same_context(const struct ni_sum_range *x, const struct ni_seen_context *s,
+                            const struct ni_line *l, const char *const text[NI_CTX_TEXTS]) {
+  if (!s->used || !is_same_rank(x, s, l) || !is_same_text(x->r, s->host, l->meta.hostname))
     return false;
   for (int i = 0; i < NI_CTX_TEXTS; i++)
-    if (!same_text(x->r, s->c.text[i], text[i]))
+    if (!is_same_text(x->r, s->c.text[i], text[i]))
       return false;
   return true;
 }
 
-static int new_context(struct ni_sum_range *x, const struct ni_line *l, const char *const text[NI_CTX_TEXTS],
+/* Which version of the format the line has, and who wrote it. */
+static void note_versions(struct ni_sum_range *x, const char *const text[NI_CTX_TEXTS]) {
+  const char *version = text[NI_CTX_VERSION], *producer = text[NI_CTX_PRODUCER];
+  const char *mechanism = text[NI_CTX_MECHANISM] ? text[NI_CTX_MECHANISM] : "";
+  unsigned from = NI_VERSIONS_OURS;
+  if (strncmp(version, "v4.", 3) == 0 && version[3] >= '0' && version[3] <= '9')
+    x->t.versions |= 1u << (version[3] - '0');
+  for (int i = 0; i < NI_IMPORTS; i++)
+    if (strcmp(mechanism, ni_import_names[i]) == 0)
+      from = 1u << (NI_VERSIONS_IMPORTED + i);
+  if (producer && *producer)
+    x->t.versions |= from;
+}
+
+static int add_context(struct ni_sum_range *x, const struct ni_line *l, const char *const text[NI_CTX_TEXTS],
                        struct ni_seen_context *out) {
   struct ni_run *r = x->r;
   const struct ni_ident *id = &l->ident;
@@ -65,7 +83,7 @@ static int new_context(struct ni_sum_range *x, const struct ni_line *l, const ch
                               .rank = id->rank,
                               .n_ranks = id->n_ranks,
                               .c.nnodes = id->nnodes,
-                              .wanted = wanted_context(r, l),
+                              .wanted = is_wanted_context(r, l),
                               .type = (uint8_t)ni_comm_type_of(r, id->n_ranks, id->nnodes)};
   int e = ni_name(&r->names, &x->names, l->meta.hostname, &n.host);
   for (int i = 0; e == 0 && i < NI_CTX_TEXTS; i++)
@@ -78,21 +96,13 @@ static int new_context(struct ni_sum_range *x, const struct ni_line *l, const ch
     e = ni_find_context(r, &n.c, &n.code);
   if (e < 0)
     return e;
-  const char *version = text[NI_CTX_VERSION], *producer = text[NI_CTX_PRODUCER];
-  if (strncmp(version, "v4.", 3) == 0 && version[3] >= '0' && version[3] <= '9')
-    x->t.versions |= 1u << (version[3] - '0');
-  unsigned from = NI_VERSIONS_OURS;
-  for (int i = 0; i < NI_IMPORTS; i++)
-    if (strcmp(text[NI_CTX_MECHANISM] ? text[NI_CTX_MECHANISM] : "", ni_import_names[i]) == 0)
-      from = 1u << (NI_VERSIONS_IMPORTED + i);
-  if (producer && *producer)
-    x->t.versions |= from;
+  note_versions(x, text);
   *out = n;
   return 0;
 }
 
-static bool same_head(const struct ni_sum_range *x, const struct ni_seen_context *s,
-                      const struct ni_line *l) {
+static bool is_same_head(const struct ni_sum_range *x, const struct ni_seen_context *s,
+                         const struct ni_line *l) {
   return l->head_no && s->head_no == l->head_no && s->start_ns == x->start_ns;
 }
 
@@ -100,13 +110,13 @@ static bool same_head(const struct ni_sum_range *x, const struct ni_seen_context
 static int find_context(struct ni_sum_range *x, const struct ni_line *l, struct ni_seen_context **out) {
   struct ni_seen_context *s = x->last;
   int e = 0;
-  if (!s || !same_head(x, s, l))
+  if (!s || !is_same_head(x, s, l))
     s = &x->seen[ni_hash(l->ident.comm_hash, (uint32_t)l->ident.rank) & (CONTEXT_SLOTS - 1)];
-  if (!same_head(x, s, l)) {
+  if (!is_same_head(x, s, l)) {
     const char *text[NI_CTX_TEXTS];
-    texts_of(l, text);
-    if (!same_context(x, s, l, text))
-      e = new_context(x, l, text, s);
+    list_context_texts(l, text);
+    if (!is_same_context(x, s, l, text))
+      e = add_context(x, l, text, s);
     if (e == 0)
       s->head_no = l->head_no;
   }
@@ -115,17 +125,18 @@ static int find_context(struct ni_sum_range *x, const struct ni_line *l, struct 
   return e;
 }
 
-static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, const struct ni_seen_context *c,
-                             int64_t time_us) {
+static bool is_wanted_operation(const struct ni_run *r, const struct ni_line *l,
+                                const struct ni_seen_context *c, int64_t time_us) {
+  const struct ni_filters *filter = &r->opt.filter;
   const struct ni_record *o = &l->op;
-  if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, o->func)))
+  const int64_t bytes = (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX);
+  if (!c->wanted || (filter->coll.n && !ni_words_have_func(&filter->coll, o->func)))
     return false;
-  if (r->opt.filter.sn.n && !ni_ranks_have(&r->opt.filter.sn, (int64_t)o->sn))
+  if (filter->sn.n && !ni_ranks_have(&filter->sn, (int64_t)o->sn))
     return false;
-  if (r->opt.filter.size.n &&
-      !ni_ranks_have(&r->opt.filter.size, (int64_t)(o->msg_bytes < INT64_MAX ? o->msg_bytes : INT64_MAX)))
+  if (filter->size.n && !ni_ranks_have(&filter->size, bytes))
     return false;
-  if (r->opt.filter.tag.n && !ni_tags_have(&r->opt.filter.tag, o->user_tag))
+  if (filter->tag.n && !ni_tags_have(&filter->tag, o->user_tag))
     return false;
   if (r->opt.compat && (l->is_p2p || o->src != NI_SRC_EVENT))
     return false;
@@ -133,14 +144,14 @@ static bool wanted_operation(const struct ni_run *r, const struct ni_line *l, co
 }
 
 /* Most are what they were in the record before. NULL: 0. */
-static int find_name(struct ni_sum_range *x, const char *text, uint32_t *last, uint32_t *out) {
-  int e = !text || same_text(x->r, *last, text) ? 0 : ni_name(&x->r->names, &x->names, text, last);
+static int number_name(struct ni_sum_range *x, const char *text, uint32_t *last, uint32_t *out) {
+  int e = !text || is_same_text(x->r, *last, text) ? 0 : ni_name(&x->r->names, &x->names, text, last);
   *out = text ? *last : 0;
   return e;
 }
 
 /* The names of a record; those that it does not state stay 0. */
-static int find_names(struct ni_sum_range *x, const struct ni_line *l, struct ni_record_row *row) {
+static int number_names(struct ni_sum_range *x, const struct ni_line *l, struct ni_record_row *row) {
   const struct ni_record *o = &l->op;
   /*
    * A collective without a Coll event has a number of its own kind, and the time of its call: a function by
@@ -157,17 +168,17 @@ static int find_names(struct ni_sum_range *x, const struct ni_line *l, struct ni
   if (e == 0 && l->func_no && o->src == NI_SRC_EVENT)
     x->func[l->func_no] = row->func;
   if (e == 0)
-    e = find_name(x, o->algo, &x->algo, &row->algo);
+    e = number_name(x, o->algo, &x->algo, &row->algo);
   if (e == 0)
-    e = find_name(x, o->proto, &x->proto, &row->proto);
+    e = number_name(x, o->proto, &x->proto, &row->proto);
   if (e == 0)
-    e = find_name(x, o->datatype, &x->datatype, &row->datatype);
+    e = number_name(x, o->datatype, &x->datatype, &row->datatype);
   if (e == 0)
-    e = find_name(x, o->kernel, &x->kernel, &row->kernel);
+    e = number_name(x, o->kernel, &x->kernel, &row->kernel);
   return e;
 }
 
-static int find_mix(struct ni_sum_range *x, const struct ni_record_row *row) {
+static int number_mix(struct ni_sum_range *x, const struct ni_record_row *row) {
   if (row->algo == x->mix_algo && row->proto == x->mix_proto)
     return 0;
   int e = ni_find_mix(x->r, row->algo, row->proto, &x->mix);
@@ -176,7 +187,7 @@ static int find_mix(struct ni_sum_range *x, const struct ni_record_row *row) {
   return e;
 }
 
-static void take_times(struct ni_tally_sum *t, int64_t time_us, int64_t end_us, bool no_start) {
+static void widen_tally_times(struct ni_tally_sum *t, int64_t time_us, int64_t end_us, bool no_start) {
   if (!t->any || time_us < t->first_us)
     t->first_us = time_us;
   if (!t->any || end_us > t->last_us)
@@ -190,49 +201,28 @@ static void take_times(struct ni_tally_sum *t, int64_t time_us, int64_t end_us, 
  * own GPU. Other kernels begin before they meet a peer, LL kernels take the first data with the wait, and
  * those over rails that are no ring (RailA2A) wait for their own host only. 0: nothing is known of it.
  */
-static int64_t waited(const struct ni_record *o) {
-  const char *form = o->algo ? o->algo : "";
-  bool part = strncmp(form, "Rail", 4) == 0 && strncmp(form, "RailRing", 8) != 0;
-  if (!o->symmetric || !(o->has & NI_HAS_PHASES) || part || !*form || strstr(form, "LL"))
+static int64_t encode_wait(const struct ni_record *o) {
+  const char *algo = o->algo ? o->algo : "";
+  const bool is_rail = strncmp(algo, "Rail", 4) == 0 && strncmp(algo, "RailRing", 8) != 0;
+  const bool has_barrier = o->symmetric && (o->has & NI_HAS_PHASES);
+  const bool waits_for_peers = *algo && !is_rail && !strstr(algo, "LL");
+  if (!has_barrier || !waits_for_peers)
     return 0;
   return o->initial_sync_ns <= ni_exec_ns(o) ? (int64_t)o->initial_sync_ns + 1 : 0;
 }
 
-static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const struct ni_seen_context *c) {
-  struct ni_run *r = x->r;
+/* What the segment has of a record. */
+static struct ni_entry pack_entry(const struct ni_line *l, int64_t start_ns, uint64_t exec_ns, uint8_t mix) {
   const struct ni_record *o = &l->op;
-  struct ni_record_row row = {.line = l, .context = c->code};
-  struct ni_stream *s;
-  int e = find_names(x, l, &row);
-  if (e < 0)
-    return e;
-  int64_t start = ni_start_ns(l);
-  uint64_t exec_ns = ni_exec_ns(o);
-  int64_t time_us = ni_op_time_us(l);
-  const int64_t at = ni_time_ns(start, l->meta.dump_timestamp_us);
-  if (x->of_granule)
-    x->t.filtered--; /* take_known() has counted it as one that is left out */
-  else if (x->t.records++ == 0 || at < x->t.origin_ns)
-    x->t.origin_ns = at;
-  if (!wanted_operation(r, l, c, time_us)) {
-    x->t.filtered++;
-    return 0;
-  }
-  if ((e = r->records->row(x->rows, &row)) < 0)
-    return e;
-  if (ni_implausible(o) != NI_PLAUSIBLE)
-    return 0; /* the ledger counts it */
-  if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = find_mix(x, &row)) < 0)
-    return e;
   const uint64_t pair_sn = o->has & NI_HAS_PAIR_SN ? o->pair_sn : NI_NO_SN;
   struct ni_entry n = {.sn = o->sn,
                        .exec_ns = exec_ns,
                        .bytes_per_s = NI_NO_BW,
                        .dump_us = l->meta.dump_timestamp_us,
-                       .start_ns = start,
-                       .peer_or_wait = l->is_p2p ? ni_entry_message(o->root, pair_sn) : waited(o),
+                       .start_ns = start_ns,
+                       .peer_or_wait = l->is_p2p ? ni_entry_message(o->root, pair_sn) : encode_wait(o),
                        .timing = (uint8_t)o->timing,
-                       .mix = x->mix,
+                       .mix = mix,
                        .tag = o->user_tag <= INT64_MAX ? o->user_tag : 0};
   /*
    * Of several calls that one kernel did the first has its channels, the others none: the time counts with
@@ -243,16 +233,51 @@ static int take_operation(struct ni_sum_range *x, const struct ni_line *l, const
     n.launched_late = o->gpu_start_delta_ns < LAUNCH_NEAR_NS;
   if (o->has & NI_HAS_BUSBW)
     n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
-  else
-    x->t.no_bandwidth++;
-  if ((e = ni_beside_operation(x, c->process, start, exec_ns)) < 0)
+  return n;
+}
+
+/* How many records there are, and the earliest. replay_indexed_lines() has counted those of granules. */
+static void count_record(struct ni_sum_range *x, int64_t at_ns) {
+  if (x->of_granule)
+    x->t.filtered--; /* as one that is left out */
+  else if (x->t.records++ == 0 || at_ns < x->t.origin_ns)
+    x->t.origin_ns = at_ns;
+}
+
+static int store_operation(struct ni_sum_range *x, const struct ni_line *l, const struct ni_seen_context *c) {
+  struct ni_run *r = x->r;
+  const struct ni_record *o = &l->op;
+  struct ni_record_row row = {.line = l, .context = c->code};
+  struct ni_stream *s;
+  int e = number_names(x, l, &row);
+  if (e < 0)
     return e;
-  take_times(&x->t, time_us, start != NI_NO_START ? (start + (int64_t)exec_ns) / 1000 : time_us,
-             start == NI_NO_START);
+  int64_t start = ni_start_ns(l);
+  uint64_t exec_ns = ni_exec_ns(o);
+  int64_t time_us = ni_op_time_us(l);
+  const int64_t at = ni_time_ns(start, l->meta.dump_timestamp_us);
+  count_record(x, at);
+  if (!is_wanted_operation(r, l, c, time_us)) {
+    x->t.filtered++;
+    return 0;
+  }
+  if ((e = r->records->row(x->rows, &row)) < 0)
+    return e;
+  if (ni_implausible(o) != NI_PLAUSIBLE)
+    return 0; /* the ledger counts it */
+  if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = number_mix(x, &row)) < 0)
+    return e;
+  const struct ni_entry n = pack_entry(l, start, exec_ns, x->mix);
+  if (!(o->has & NI_HAS_BUSBW))
+    x->t.no_bandwidth++;
+  if ((e = ni_in_flight_add_operation(x, c->process, start, exec_ns)) < 0)
+    return e;
+  widen_tally_times(&x->t, time_us, start != NI_NO_START ? (start + (int64_t)exec_ns) / 1000 : time_us,
+                    start == NI_NO_START);
   return ni_segment_add(&s->piece->s, &r->store, &n);
 }
 
-static int take_process(struct ni_sum_range *x, const struct ni_line *l) {
+static int store_process(struct ni_sum_range *x, const struct ni_line *l) {
   struct ni_run *r = x->r;
   const struct ni_process_line *p = &l->process;
   uint32_t host, job_code, exe, producer, process;
@@ -280,7 +305,7 @@ static int take_process(struct ni_sum_range *x, const struct ni_line *l) {
   return 0;
 }
 
-static int take_comm(struct ni_sum_range *x, const struct ni_line *l, const struct ni_seen_context *c) {
+static int store_comm_line(struct ni_sum_range *x, const struct ni_line *l, const struct ni_seen_context *c) {
   struct ni_run *r = x->r;
   uint32_t func, pci;
   int e = 0;
@@ -289,9 +314,9 @@ static int take_comm(struct ni_sum_range *x, const struct ni_line *l, const stru
       if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, l->rollup.func)))
         return 0;
       e = ni_name(&r->names, &x->names, l->rollup.func, &func);
-      return e < 0 ? e : ni_take_rollup(r, func, &l->rollup);
+      return e < 0 ? e : ni_rollups_add(r, func, &l->rollup);
     case NI_LINE_PROXY:
-      return ni_beside_proxy(x, c->process, &l->proxy);
+      return ni_in_flight_add_proxy(x, c->process, &l->proxy);
     case NI_LINE_COMM:
       if ((e = ni_name(&r->names, &x->names, l->comm.gpu_pci, &pci)) < 0)
         return e;
@@ -312,7 +337,7 @@ static int take_comm(struct ni_sum_range *x, const struct ni_line *l, const stru
   }
 }
 
-static int take_mark(struct ni_sum_range *x, const struct ni_line *l) {
+static int store_mark(struct ni_sum_range *x, const struct ni_line *l) {
   uint32_t host, text, process;
   int e = ni_name(&x->r->names, &x->names, l->meta.hostname, &host);
   if (e == 0)
@@ -322,14 +347,14 @@ static int take_mark(struct ni_sum_range *x, const struct ni_line *l) {
   return e < 0 ? e : ni_step_marks_add(x->r, process, (int64_t)l->control.ns, text);
 }
 
-static int take_tag_name(struct ni_run *r, const struct ni_control_line *c) {
+static int store_tag_name(struct ni_run *r, const struct ni_control_line *c) {
   pthread_mutex_lock(&r->lock);
   const int e = ni_tag_names_take(&r->tag_names, c);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
 
-static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
+static int dispatch_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_sum_range *x = arg;
   struct ni_seen_context *c;
   int e = x->ledger ? ni_ledger_take(x->ledger, l, line_no) : 0;
@@ -337,11 +362,11 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
     return e;
   switch (l->kind) {
     case NI_LINE_OP:
-      return (e = find_context(x, l, &c)) < 0 ? e : take_operation(x, l, c);
+      return (e = find_context(x, l, &c)) < 0 ? e : store_operation(x, l, c);
     case NI_LINE_PROCESS:
-      return take_process(x, l);
+      return store_process(x, l);
     case NI_LINE_CONTROL:
-      return l->control.mark ? take_mark(x, l) : take_tag_name(x->r, &l->control);
+      return l->control.mark ? store_mark(x, l) : store_tag_name(x->r, &l->control);
     case NI_LINE_PROXY:
       if (!x->r->has_counters)
         return 0;
@@ -351,29 +376,29 @@ static int take_line(void *arg, struct ni_line *l, uint64_t line_no) {
     case NI_LINE_ROLLUP:
       if (l->ident.rank < 0 || l->ident.comm_hash == 0)
         return 0;
-      return (e = find_context(x, l, &c)) < 0 ? e : take_comm(x, l, c);
+      return (e = find_context(x, l, &c)) < 0 ? e : store_comm_line(x, l, c);
     default:
       return 0;
   }
 }
 
-static int take_fault(void *arg, const struct ni_fault *f) {
+static int record_fault(void *arg, const struct ni_fault *f) {
   return ni_ledger_fault(((struct ni_sum_range *)arg)->ledger, f);
 }
 
 /*
- * Of granules the index has told all but their operations and roll-ups (take_known()), and the account has
- * their lines.
+ * Of granules the index has told all but their operations and roll-ups (replay_indexed_lines()), and the
+ * account has their lines.
  */
-static int take_of_granule(void *arg, struct ni_line *l, uint64_t line_no) {
-  return l->kind == NI_LINE_OP || l->kind == NI_LINE_ROLLUP ? take_line(arg, l, line_no) : 0;
+static int dispatch_granule_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  return l->kind == NI_LINE_OP || l->kind == NI_LINE_ROLLUP ? dispatch_line(arg, l, line_no) : 0;
 }
 
 /*
  * What the index knows of all lines of a file: who is there, what was said of them, and that all operations
  * are left out.
  */
-static int take_known(struct ni_sum_range *x, const struct ni_granules *g, struct ni_scan *scan) {
+static int replay_indexed_lines(struct ni_sum_range *x, const struct ni_granules *g, struct ni_scan *scan) {
   struct ni_seen_context *c;
   struct ni_line l = {.has_header = true};
   int e = 0;
@@ -387,13 +412,13 @@ static int take_known(struct ni_sum_range *x, const struct ni_granules *g, struc
     if (g->context[i].p2p_sampled)
       ni_by_add(&l.stats.kind[NI_KIND_P2P].filtered_by, "sampled", 1);
     if ((e = find_context(x, &l, &c)) == 0)
-      e = take_comm(x, &l, c);
+      e = store_comm_line(x, &l, c);
   }
   if (g->records && (x->t.records == 0 || g->origin_ns < x->t.origin_ns))
     x->t.origin_ns = g->origin_ns;
   x->t.records += g->records;
   x->t.filtered += g->records;
-  const struct ni_scan_to to = {.arg = x, .take = take_line};
+  const struct ni_scan_to to = {.arg = x, .take = dispatch_line};
   return e < 0 ? e : ni_scan_kept(scan, g, 0, g->n, &to);
 }
 
@@ -411,18 +436,18 @@ static int read_lines(struct ni_sum_range *x, struct ni_scan *scan, struct ni_sc
   x->of_granule = mode == NI_ATLAS_GRANULES;
   to->arg = x;
   if (mode == NI_ATLAS_ACCOUNT) {
-    e = take_known(x, ni_atlas_map(a, p), scan);
+    e = replay_indexed_lines(x, ni_atlas_map(a, p), scan);
     *ledger = ni_atlas_account(a, p);
   } else if (mode == NI_ATLAS_GRANULES) {
-    to->take = take_of_granule;
+    to->take = dispatch_granule_line;
     e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
   } else {
     x->ledger = *ledger = calloc(1, sizeof *x->ledger);
     if (!x->ledger)
       return -ENOMEM;
     ni_ledger_begin(x->ledger, p->file, p->part == 0);
-    to->take = take_line;
-    to->fault = take_fault;
+    to->take = dispatch_line;
+    to->fault = record_fault;
     to->granules = ni_atlas_begin(a, p, x->ledger);
     e = ni_scan_file(scan, p->file->path, &p->at, to, &end);
     ni_ledger_end(x->ledger, &end);
@@ -447,10 +472,10 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
     return e;
   e = read_lines(x, scan, to, p, &ledger);
   *result = ledger;
-  e2 = ni_hand_over(x);
+  e2 = ni_range_hand_over(x);
   if (e == 0)
     e = e2;
-  e2 = ni_beside_hand_over(x);
+  e2 = ni_in_flight_hand_over(x);
   if (e == 0)
     e = e2;
   if (e < 0)
@@ -475,14 +500,14 @@ void ni_tally_sum_add(struct ni_run *r, const struct ni_tally_sum *t) {
   pthread_mutex_unlock(&r->lock);
 }
 
-static int open_reading(void *run, void **worker) {
+static int open_range_reader(void *run, void **worker) {
   struct ni_sum_range *x = *worker = calloc(1, sizeof *x);
   if (x)
     x->r = run;
   return x ? 0 : -ENOMEM;
 }
 
-static int close_reading(void *run, void *worker) {
+static int close_range_reader(void *run, void *worker) {
   struct ni_sum_range *x = worker;
   if (!x)
     return 0;
@@ -492,11 +517,11 @@ static int close_reading(void *run, void *worker) {
   return 0;
 }
 
-static int merge_range(void *run, const struct ni_scan_part *p, void *ledger) {
+static int merge_range_ledger(void *run, const struct ni_scan_part *p, void *ledger) {
   return ledger ? ni_ledgers_merge(&((struct ni_run *)run)->ledgers, p->file_no, ledger) : 0;
 }
 
-static int file_done(void *run, size_t file_no) {
+static int finish_file_ledger(void *run, size_t file_no) {
   struct ni_run *r = run;
   return r->partial ? ni_partial_account(r, file_no, &r->ledgers.of_file[file_no])
                     : ni_ledgers_file_done(&r->ledgers, file_no);
@@ -511,11 +536,11 @@ int ni_read_all(struct ni_run *r) {
                                              .jobs = r->opt.jobs,
                                              .progress = &r->progress,
                                              .arg = r,
-                                             .open = open_reading,
-                                             .close = close_reading,
+                                             .open = open_range_reader,
+                                             .close = close_range_reader,
                                              .part = read_range,
-                                             .merge = merge_range,
-                                             .file_done = file_done,
+                                             .merge = merge_range_ledger,
+                                             .file_done = finish_file_ledger,
                                              .drop = ni_ledgers_drop,
                                              .stop = ni_run_stopped});
   ni_ledgers_free(&r->ledgers);

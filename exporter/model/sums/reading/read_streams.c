@@ -48,14 +48,14 @@ int ni_find_stream(struct ni_sum_range *x, const struct ni_seen_context *c, cons
   return 0;
 }
 
-int ni_hand_over(struct ni_sum_range *x) {
+int ni_range_hand_over(struct ni_sum_range *x) {
   int e = 0;
   for (uint32_t i = 0; i < x->n_streams; i++) {
     struct ni_piece *p = x->stream[i].piece;
     if (e == 0)
       e = ni_segment_end(&p->s, &x->r->store);
     if (e == 0)
-      e = ni_cell_take(x->r, x->stream[i].cell, p);
+      e = ni_cell_add_piece(x->r, x->stream[i].cell, p);
     if (e < 0) {
       ni_segment_free(&p->s, &x->r->store);
       free(p);

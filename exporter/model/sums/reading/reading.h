@@ -2,8 +2,8 @@
  * What one thread holds while it reads a range, shared by read.c (lines to operations) and read_streams.c
  * (operations to segments).
  *
- * Threads: a struct ni_sum_range belongs to one. Ownership: pieces are the thread's until ni_hand_over().
- * Failure: -ENOMEM, -errno of the temporary file.
+ * Threads: a struct ni_sum_range belongs to one. Ownership: pieces are the thread's until
+ * ni_range_hand_over(). Failure: -ENOMEM, -errno of the temporary file.
  */
 #ifndef NI_SUMMARY_READING_H
 #define NI_SUMMARY_READING_H
@@ -63,6 +63,6 @@ struct ni_sum_range {
 int ni_find_stream(struct ni_sum_range *x, const struct ni_seen_context *c, const struct ni_line *l,
                    uint32_t func, struct ni_stream **out);
 /* The range is over: its segments are the run's from here on. */
-int ni_hand_over(struct ni_sum_range *x);
+int ni_range_hand_over(struct ni_sum_range *x);
 
 #endif

@@ -6,7 +6,7 @@
 #include "exporter/base/array.h"
 #include "tables.h"
 
-int ni_run_tables(struct ni_run *r) {
+int ni_run_tables_init(struct ni_run *r) {
   pthread_mutex_init(&r->lock, NULL);
   void *p = mmap(NULL, NI_CONTEXTS_MAX * sizeof *r->context, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -39,29 +39,6 @@ void ni_tables_free(struct ni_run *r) {
   pthread_mutex_destroy(&r->lock);
 }
 
-/*
- * The number of the item that is the key's, which is added if it is new. `same` compares what identifies it;
- * e: -ENOMEM. One shape for both tables.
- */
-#define FIND(table, n_items, cap_items, hash, same) \
-  do { \
-    const uint64_t h = hash; \
-    uint32_t k; \
-    for (size_t at = 0; (k = ni_index_next(&r->table##_at_hash, h, &at)) != NI_INDEX_NONE;) { \
-      x = &r->table[k]; \
-      if (same) \
-        break; \
-    } \
-    *out = k == NI_INDEX_NONE ? r->n_items : k; \
-    if (k != NI_INDEX_NONE) \
-      break; \
-    if (!ni_array_room(r->table, r->n_items, r->cap_items) || \
-        ni_index_add(&r->table##_at_hash, h, *out) < 0) \
-      e = -ENOMEM; \
-    else \
-      r->table[r->n_items++] = key; \
-  } while (0)
-
 int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file,
                     uint32_t *out) {
   pthread_mutex_lock(&r->lock);
@@ -80,7 +57,7 @@ int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start
 }
 
 /* The lock is held. */
-static int new_comm(struct ni_run *r, uint32_t comm) {
+static int init_comm(struct ni_run *r, uint32_t comm) {
   char text[24];
   snprintf(text, sizeof text, "0x%llx", (unsigned long long)r->who.comm[comm].hash);
   r->comm[comm].p2p_sampled = false;
@@ -94,34 +71,70 @@ int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struc
   int64_t k = -ENOMEM;
   if (ni_array_room(r->comm, n, r->cap_comms))
     k = ni_who_member(&r->who, process, run, id, 0);
-  if (r->who.n_comms > n && new_comm(r, (uint32_t)n) < 0)
+  if (r->who.n_comms > n && init_comm(r, (uint32_t)n) < 0)
     k = -ENOMEM;
   pthread_mutex_unlock(&r->lock);
   *out = (uint32_t)k;
   return k < 0 ? (int)k : 0;
 }
 
-int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
-  struct ni_context key = *c, *x;
-  int e = 0;
-  pthread_mutex_lock(&r->lock);
+static uint64_t hash_context(const struct ni_context *c) {
+  const uint64_t member = ni_hash(c->member, (uint32_t)c->nnodes);
+  return ni_hash(ni_hash(member, (uint64_t)c->text[0] << 32 | c->text[1]),
+                 ni_hash((uint64_t)c->text[2] << 32 | c->text[3], c->text[4]));
+}
+
+/* The lock is held. */
+static int find_or_add_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
+  const uint64_t hash = hash_context(c);
+  const struct ni_context key = *c;
+  uint32_t k;
   if (r->n_contexts + 1 >= NI_CONTEXTS_MAX)
-    e = -ENOSPC;
-  if (e == 0)
-    FIND(context, n_contexts, cap_contexts,
-         ni_hash(ni_hash(ni_hash(c->member, (uint32_t)c->nnodes), (uint64_t)c->text[0] << 32 | c->text[1]),
-                 ni_hash((uint64_t)c->text[2] << 32 | c->text[3], c->text[4])),
-         memcmp(x, &key, sizeof key) == 0);
+    return -ENOSPC;
+  for (size_t at = 0; (k = ni_index_next(&r->context_at_hash, hash, &at)) != NI_INDEX_NONE;)
+    if (memcmp(&r->context[k], &key, sizeof key) == 0) {
+      *out = k;
+      return 0;
+    }
+  *out = r->n_contexts;
+  if (!ni_array_room(r->context, r->n_contexts, r->cap_contexts) ||
+      ni_index_add(&r->context_at_hash, hash, r->n_contexts) < 0)
+    return -ENOMEM;
+  r->context[r->n_contexts++] = key;
+  return 0;
+}
+
+int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
+  pthread_mutex_lock(&r->lock);
+  const int e = find_or_add_context(r, c, out);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
 
+static bool is_same_cell(const struct ni_sum_cell *x, const struct ni_sum_cell *c) {
+  return x->type == c->type && x->kind == c->kind && x->func == c->func && x->msg_bytes == c->msg_bytes;
+}
+
+/* The lock is held. */
+static int find_or_add_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
+  const uint64_t hash = ni_hash(ni_hash(c->msg_bytes, c->func), (uint64_t)c->type << 8 | c->kind);
+  uint32_t k;
+  for (size_t at = 0; (k = ni_index_next(&r->cell_at_hash, hash, &at)) != NI_INDEX_NONE;)
+    if (is_same_cell(&r->cell[k], c)) {
+      *out = k;
+      return 0;
+    }
+  *out = r->n_cells;
+  if (!ni_array_room(r->cell, r->n_cells, r->cap_cells) ||
+      ni_index_add(&r->cell_at_hash, hash, r->n_cells) < 0)
+    return -ENOMEM;
+  r->cell[r->n_cells++] = *c;
+  return 0;
+}
+
 int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
-  struct ni_sum_cell key = *c, *x;
   pthread_mutex_lock(&r->lock);
-  int e = 0;
-  FIND(cell, n_cells, cap_cells, ni_hash(ni_hash(c->msg_bytes, c->func), (uint64_t)c->type << 8 | c->kind),
-       x->type == c->type && x->kind == c->kind && x->func == c->func && x->msg_bytes == c->msg_bytes);
+  const int e = find_or_add_cell(r, c, out);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
@@ -154,7 +167,7 @@ void ni_cell_drop(struct ni_run *r, struct ni_sum_cell *c) {
   c->n = 0;
 }
 
-int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {
+int ni_cell_add_piece(struct ni_run *r, uint32_t cell, struct ni_piece *piece) {
   pthread_mutex_lock(&r->lock);
   struct ni_sum_cell *c = &r->cell[cell];
   int e = 0;

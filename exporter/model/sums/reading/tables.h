@@ -5,7 +5,7 @@
 #include "exporter/model/sums/state.h"
 
 /* Before and after everything else. */
-int ni_run_tables(struct ni_run *r);
+int ni_run_tables_init(struct ni_run *r);
 void ni_tables_free(struct ni_run *r);
 /* host: a name. start_ns: Unix ns, 0: not known. file: index into files. */
 int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file,
@@ -17,7 +17,7 @@ int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *key, uint32_t *out)
 /* A pair of algorithm and protocol; 0: not stated, or beyond NI_MIX_MAX. */
 int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out);
 /* piece is the run's from here on. */
-int ni_cell_take(struct ni_run *r, uint32_t cell, struct ni_piece *piece);
+int ni_cell_add_piece(struct ni_run *r, uint32_t cell, struct ni_piece *piece);
 /* Its pieces are needed no more. Without the lock, by the thread that has the cell. */
 void ni_cell_drop(struct ni_run *r, struct ni_sum_cell *c);
 

@@ -10,22 +10,25 @@
 #include "exporter/model/sums/partial/tables.h"
 #include "exporter/model/sums/team/team.h"
 
-static NI_ORDER_BY(by_stream, struct ni_turns_stream, member, kind, func)
-
-    const struct ni_clock_turns *ni_turns_of(const struct ni_turns *t, const struct ni_turns_stream *stream) {
-  size_t i;
-  ni_array_search(i, t->n, by_stream(&t->item[i], stream) < 0);
-  return i < t->n && by_stream(&t->item[i], stream) == 0 ? &t->item[i].turns : NULL;
+static int compare_streams(const void *a, const void *b) {
+  const struct ni_turns_stream *x = a, *y = b;
+  return NI_BY(x, y, member, kind, func);
 }
 
-static void forget(struct ni_turns *t) {
+const struct ni_clock_turns *ni_turns_of(const struct ni_turns *t, const struct ni_turns_stream *stream) {
+  size_t i;
+  ni_array_search(i, t->n, compare_streams(&t->item[i], stream) < 0);
+  return i < t->n && compare_streams(&t->item[i], stream) == 0 ? &t->item[i].turns : NULL;
+}
+
+static void free_turns(struct ni_turns *t) {
   free(t->item);
   *t = (struct ni_turns){0};
 }
 
 /* ---- one stream ---- */
 
-struct part { /* a segment of a stream */
+struct stream_part { /* a segment of a stream */
   uint32_t member, func;
   uint8_t kind;
   uint64_t min_sn;
@@ -38,21 +41,21 @@ struct open_part {
   size_t order; /* of parts that have one number: two logs may hold the same record */
 };
 
-struct merge {
+struct stream_merge {
   struct ni_run *r;
-  const struct part *part; /* of the stream, by smallest number */
-  size_t n, next;          /* parts [next, n) are not open yet */
+  const struct stream_part *part; /* of the stream, by smallest number */
+  size_t n, next;                 /* parts [next, n) are not open yet */
   struct open_part **heap;
   size_t n_heap, cap_heap;
 };
 
-static int by_part(const void *a, const void *b) {
-  const struct part *x = a, *y = b;
+static int compare_parts(const void *a, const void *b) {
+  const struct stream_part *x = a, *y = b;
   const int k = NI_BY(x, y, member, kind, func, min_sn);
   return k ? k : NI_BY(x->piece, y->piece, file, range, ordinal);
 }
 
-static bool comes_before(const struct open_part *a, const struct open_part *b) {
+static bool is_part_before(const struct open_part *a, const struct open_part *b) {
   return a->head.sn != b->head.sn ? a->head.sn < b->head.sn : a->order < b->order;
 }
 
@@ -61,7 +64,7 @@ static void close_part(struct open_part *o) {
   free(o);
 }
 
-static int open_next(struct merge *m) {
+static int open_next_part(struct stream_merge *m) {
   struct open_part *o = ni_array_room(m->heap, m->n_heap, m->cap_heap) ? calloc(1, sizeof *o) : NULL;
   if (!o)
     return -ENOMEM;
@@ -73,24 +76,24 @@ static int open_next(struct merge *m) {
     return e;
   }
   m->heap[m->n_heap++] = o;
-  ni_heap_up(m->heap, m->n_heap - 1, comes_before);
+  ni_heap_up(m->heap, m->n_heap - 1, is_part_before);
   return 0;
 }
 
 /* Opens all parts whose numbers may come now. */
-static int open_due(struct merge *m) {
+static int open_due_parts(struct stream_merge *m) {
   int e = 0;
   while (e == 0 && m->next < m->n) {
     const bool is_due = !m->n_heap || m->part[m->next].min_sn <= m->heap[0]->head.sn;
     if (!is_due)
       break;
-    e = open_next(m);
+    e = open_next_part(m);
   }
   return e;
 }
 
 /* From the first one to that behind it. */
-static int advance(struct merge *m) {
+static int advance_merge(struct stream_merge *m) {
   struct open_part *o = m->heap[0];
   const int e = ni_segment_next(&o->reader, &o->head);
   if (e < 0)
@@ -99,29 +102,29 @@ static int advance(struct merge *m) {
     m->heap[0] = m->heap[--m->n_heap];
     close_part(o);
   }
-  ni_heap_down(m->heap, m->n_heap, 0, comes_before);
+  ni_heap_down(m->heap, m->n_heap, 0, is_part_before);
   return 0;
 }
 
 /* part: all of one stream. */
-static int walk_stream(struct merge *m, const struct part *part, size_t n, const struct ni_host_clock *clock,
-                       struct ni_clock_turns *turns) {
+static int walk_stream(struct stream_merge *m, const struct stream_part *part, size_t n,
+                       const struct ni_host_clock *clock, struct ni_clock_turns *turns) {
   struct ni_clock_walk walk = {0};
   m->part = part;
   m->n = n;
   m->next = 0;
   for (uint32_t k = 0; k < NI_CLOCK_STEPS; k++)
     turns->sn[k] = UINT64_MAX;
-  int e = open_due(m);
+  int e = open_due_parts(m);
   while (e == 0 && m->n_heap) {
     const struct ni_entry *x = &m->heap[0]->head;
     const uint32_t passed = walk.steps;
     ni_clock_walk_on(clock, &walk, ni_time_ns(x->start_ns, x->dump_us));
     for (uint32_t k = passed; k < walk.steps; k++)
       turns->sn[k] = x->sn;
-    e = advance(m);
+    e = advance_merge(m);
     if (e == 0)
-      e = open_due(m);
+      e = open_due_parts(m);
   }
   while (m->n_heap)
     close_part(m->heap[--m->n_heap]);
@@ -130,48 +133,48 @@ static int walk_stream(struct merge *m, const struct part *part, size_t n, const
 
 /* ---- all of them ---- */
 
-static const struct ni_host_clock *clock_with_steps(const struct ni_run *r, uint32_t member) {
+static const struct ni_host_clock *find_stepped_clock(const struct ni_run *r, uint32_t member) {
   const struct ni_host_clock *c = r->process[r->who.member[member].process].clock;
   return c && c->n_steps ? c : NULL;
 }
 
 /* The segments of hosts whose clocks have steps, stream after stream. */
-static int gather_parts(const struct ni_run *r, struct part **out, size_t *n) {
+static int gather_parts(const struct ni_run *r, struct stream_part **out, size_t *n) {
   size_t cap = 0;
   for (uint32_t i = 0; i < r->n_cells; i++) {
     const struct ni_sum_cell *c = &r->cell[i];
     for (size_t k = 0; k < c->n; k++) {
       const struct ni_piece *p = c->piece[k];
-      if (!clock_with_steps(r, p->member))
+      if (!find_stepped_clock(r, p->member))
         continue;
       if (!ni_array_room(*out, *n, cap))
         return -ENOMEM;
-      (*out)[(*n)++] = (struct part){p->member, c->func, c->kind, p->s.min_sn, p};
+      (*out)[(*n)++] = (struct stream_part){p->member, c->func, c->kind, p->s.min_sn, p};
     }
   }
   if (*n > 1)
-    qsort(*out, *n, sizeof **out, by_part);
+    qsort(*out, *n, sizeof **out, compare_parts);
   return 0;
 }
 
-static bool same_stream(const struct part *a, const struct part *b) {
+static bool is_same_stream(const struct stream_part *a, const struct stream_part *b) {
   return NI_BY(a, b, member, kind, func) == 0;
 }
 
-static int find_here(struct ni_run *r) {
-  struct part *part = NULL;
+static int find_local_turns(struct ni_run *r) {
+  struct stream_part *part = NULL;
   size_t n = 0;
-  struct merge m = {.r = r};
+  struct stream_merge m = {.r = r};
   int e = gather_parts(r, &part, &n);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
-    for (end = i + 1; end < n && same_stream(&part[end], &part[i]); end++) {}
+    for (end = i + 1; end < n && is_same_stream(&part[end], &part[i]); end++) {}
     if (!ni_array_room(r->turns.item, r->turns.n, r->turns.cap)) {
       e = -ENOMEM;
       break;
     }
     struct ni_turns_stream *x = &r->turns.item[r->turns.n++];
     *x = (struct ni_turns_stream){.member = part[i].member, .func = part[i].func, .kind = part[i].kind};
-    e = walk_stream(&m, part + i, end - i, clock_with_steps(r, part[i].member), &x->turns);
+    e = walk_stream(&m, part + i, end - i, find_stepped_clock(r, part[i].member), &x->turns);
   }
   free(m.heap);
   free(part);
@@ -180,12 +183,12 @@ static int find_here(struct ni_run *r) {
 
 /* ---- a team ---- */
 
-struct letter {
+struct turns_on_wire {
   struct ni_run *r;
   struct ni_partial_numbers x; /* members are called by their places in the result */
 };
 
-static void wire_stream(struct ni_wire *w, struct letter *l, struct ni_turns_stream *x) {
+static void wire_stream(struct ni_wire *w, struct turns_on_wire *l, struct ni_turns_stream *x) {
   uint32_t member = w->load ? 0 : l->x.member.place[x->member], kind = x->kind;
   char *func = w->load ? NULL : (char *)ni_name_text(&l->r->names, x->func);
   NI_WIRE(w, &member, &kind, &func);
@@ -202,7 +205,7 @@ static void wire_stream(struct ni_wire *w, struct letter *l, struct ni_turns_str
 
 /* Loading: adds to what is there. */
 static void wire_turns(struct ni_wire *w, void *arg) {
-  struct letter *l = arg;
+  struct turns_on_wire *l = arg;
   struct ni_turns *t = &l->r->turns;
   size_t n = t->n;
   ni_wire_count(w, &n, 1);
@@ -218,7 +221,7 @@ static void wire_turns(struct ni_wire *w, void *arg) {
   }
 }
 
-static int take_from(struct letter *l, int rank) {
+static int receive_turns(struct turns_on_wire *l, int rank) {
   struct ni_bytes got = {0};
   int e = l->r->team->swap(-1, NULL, rank, &got);
   if (e == 0) {
@@ -231,18 +234,18 @@ static int take_from(struct letter *l, int rank) {
 }
 
 /* All streams of all go to rank 0, and from there to all. */
-static int share(struct ni_run *r) {
+static int share_turns(struct ni_run *r) {
   const struct ni_team *t = r->team;
-  struct letter l = {.r = r};
+  struct turns_on_wire l = {.r = r};
   struct ni_wire w = {0};
   int e = ni_partial_order(r, &l.x);
   if (e == 0 && t->rank > 0) {
     wire_turns(&w, &l);
     e = ni_team_give(t, &w);
-    forget(&r->turns);
+    free_turns(&r->turns);
   }
   for (int k = 1; e == 0 && t->rank == 0 && k < t->size; k++)
-    e = take_from(&l, k);
+    e = receive_turns(&l, k);
   if (e == 0)
     e = ni_team_share(t, wire_turns, &l);
   ni_wire_free(&w);
@@ -251,12 +254,12 @@ static int share(struct ni_run *r) {
 }
 
 int ni_turns_find(struct ni_run *r) {
-  forget(&r->turns);
-  int e = find_here(r);
+  free_turns(&r->turns);
+  int e = find_local_turns(r);
   if (e == 0 && r->team)
-    e = share(r);
+    e = share_turns(r);
   struct ni_turns *t = &r->turns;
   if (e == 0 && t->n > 1)
-    qsort(t->item, t->n, sizeof *t->item, by_stream);
+    qsort(t->item, t->n, sizeof *t->item, compare_streams);
   return e;
 }

@@ -243,7 +243,7 @@ static int wire_sums(struct ni_wire *w, void *arg) {
     if (!at)
       return -EINVAL;
     if (w->load)
-      ni_sums_late(t, memcpy(&o, at, sizeof o));
+      ni_sums_keep_late(t, memcpy(&o, at, sizeof o));
   }
   if (e == 0)
     e = wire_rows(w, a, &t->buckets);
@@ -252,7 +252,7 @@ static int wire_sums(struct ni_wire *w, void *arg) {
   if (e == 0)
     e = wire_rows(w, a, &tags->rows);
   if (e == 0 && w->load)
-    e = ni_tag_sums_add(&t->tags, &got);
+    e = ni_tag_sums_merge(&t->tags, &got);
   ni_tag_sums_free(&got);
   for (size_t i = 0; e == 0 && i < (size_t)h->rows * h->bins; i++) {
     uint32_t n = h->count[i];

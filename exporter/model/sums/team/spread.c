@@ -154,7 +154,7 @@ static int write_letter(struct mail *m, size_t *at, size_t end, struct ni_wire *
     ni_wire_bool(w, &follows);
     for (size_t k = 0; k < sizeof head / sizeof *head; k++)
       ni_wire_u32(w, &head[k]);
-    e = ni_segment_put(&p->s, &m->r->store, w);
+    e = ni_segment_encode(&p->s, &m->r->store, w);
     forget(m, p);
     m->item[*at].piece = NULL;
   }
@@ -173,7 +173,7 @@ static int read_letter(struct mail *m, const struct ni_bytes *b, bool *more) {
     if (!p)
       return -ENOMEM;
     NI_WIRE(&w, &cell, &p->member, &p->file, &p->range, &p->ordinal);
-    e = ni_segment_take(&p->s, &m->r->store, &w, m->mix, m->x.n_mix);
+    e = ni_segment_decode(&p->s, &m->r->store, &w, m->mix, m->x.n_mix);
     p->member = m->x.member.number[p->member];
     if (e == 0)
       e = keep(m, cell, p);

@@ -3,21 +3,21 @@
 #include <errno.h>
 #include <stdlib.h>
 
-struct run { /* ranks of one run */
+struct run_ranks { /* ranks of one run */
   /* with logs; without, of communicators that some have logs of; as the job states */
   int64_t seen, absent, world;
   uint32_t root; /* of the first one's communicators */
   bool pieces;   /* others are not joined with it */
 };
 
-static uint32_t root_of(uint32_t *up, uint32_t i) {
+static uint32_t find_root(uint32_t *up, uint32_t i) {
   while (up[i] != i)
     i = up[i] = up[up[i]];
   return i;
 }
 
 /* Runs are few, and each process is of one. */
-static uint32_t last_run(const struct ni_run *r) {
+static uint32_t find_last_run(const struct ni_run *r) {
   uint32_t last = 0;
   for (uint32_t i = 0; i < r->who.n_comms; i++)
     if (r->who.comm[i].run > last)
@@ -25,32 +25,35 @@ static uint32_t last_run(const struct ni_run *r) {
   return last;
 }
 
-static void join(const struct ni_summary *s, uint32_t *up) {
+static void join_processes(const struct ni_summary *s, uint32_t *up) {
   for (uint32_t i = 0; i < s->n_processes; i++)
     up[i] = i;
   for (size_t i = 1; i < s->n_seats; i++) {
     if (s->seat[i].comm != s->seat[i - 1].comm)
       continue;
-    const uint32_t x = root_of(up, s->seat[i - 1].process), y = root_of(up, s->seat[i].process);
-    up[x < y ? y : x] = x < y ? x : y;
+    const uint32_t x = find_root(up, s->seat[i - 1].process), y = find_root(up, s->seat[i].process);
+    if (x < y)
+      up[y] = x;
+    else
+      up[x] = y;
   }
 }
 
 /* of: the run of each process; UINT32_MAX: it has no communicator. */
-static void count(const struct ni_run *r, const struct ni_summary *s, uint32_t *up, uint32_t *of,
-                  struct run *run) {
+static void count_run_ranks(const struct ni_run *r, const struct ni_summary *s, uint32_t *up, uint32_t *of,
+                            struct run_ranks *run) {
   for (uint32_t i = 0; i < s->n_processes; i++)
     of[i] = UINT32_MAX;
   for (uint32_t i = 0; i < r->who.n_members; i++) {
     const struct ni_who_member *m = &r->who.member[i];
     const uint32_t process = r->process_at[m->process];
-    struct run *x = &run[r->who.comm[m->comm].run];
+    struct run_ranks *x = &run[r->who.comm[m->comm].run];
     if (r->process[m->process].world_size > x->world)
       x->world = r->process[m->process].world_size;
     if (of[process] != UINT32_MAX)
       continue;
     of[process] = r->who.comm[m->comm].run;
-    const uint32_t root = root_of(up, process);
+    const uint32_t root = find_root(up, process);
     if (x->seen == 0)
       x->root = root;
     x->pieces |= root != x->root;
@@ -83,19 +86,20 @@ static void find_neighbours(struct ni_summary *s) {
 
 int ni_joined_find(const struct ni_run *r, struct ni_summary *s) {
   uint32_t *up = malloc((s->n_processes + 1) * sizeof *up), *of = malloc((s->n_processes + 1) * sizeof *of);
-  struct run *run = calloc((size_t)last_run(r) + 1, sizeof *run);
-  const bool room = up && of && run;
-  if (room) {
-    join(s, up);
-    count(r, s, up, of, run);
+  struct run_ranks *run = calloc((size_t)find_last_run(r) + 1, sizeof *run);
+  const bool has_room = up && of && run;
+  if (has_room) {
+    join_processes(s, up);
+    count_run_ranks(r, s, up, of, run);
     find_neighbours(s);
     for (uint32_t i = 0; i < s->n_processes; i++) {
-      const struct run *x = of[i] == UINT32_MAX ? NULL : &run[of[i]];
-      s->process[i].may_wait_unseen = x && (x->pieces || x->world > x->seen + x->absent);
+      const struct run_ranks *x = of[i] == UINT32_MAX ? NULL : &run[of[i]];
+      const bool is_whole = x && !x->pieces && x->world <= x->seen + x->absent;
+      s->process[i].may_wait_unseen = x && !is_whole;
     }
   }
   free(up);
   free(of);
   free(run);
-  return room ? 0 : -ENOMEM;
+  return has_room ? 0 : -ENOMEM;
 }

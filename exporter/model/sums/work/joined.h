@@ -5,7 +5,7 @@
  * more ranks than these communicators have, others communicate besides, in communicators that are not in the
  * logs; between its operations a rank can wait in one of them. Ranks that are each other's neighbours
  * communicate most, and wait alike. So of communicators whose ranks are not neighbours nobody knows who was
- * late: whoever is between them may have been.
+ * late: it may have been a rank between them.
  *
  * Threads: the main one, once seats are there (evidence/seats.h). Failure: -ENOMEM.
  */

@@ -9,7 +9,7 @@
 #include "exporter/model/sums/state.h"
 
 /* Which logs match one of the globs, and are of no group yet. */
-static size_t assign(struct ni_run *r, char *globs, uint32_t group) {
+static size_t assign_logs(struct ni_run *r, char *globs, uint32_t group) {
   size_t n = 0;
   char *save = NULL;
   for (char *glob = strtok_r(globs, " \t\r", &save); glob; glob = strtok_r(NULL, " \t\r", &save))
@@ -24,7 +24,7 @@ static size_t assign(struct ni_run *r, char *globs, uint32_t group) {
   return n;
 }
 
-static int take_line(struct ni_run *r, char *line, unsigned line_no) {
+static int parse_group_line(struct ni_run *r, char *line, unsigned line_no) {
   struct ni_log_groups *g = &r->log_groups;
   const char *path = r->opt.groups;
   line += strspn(line, " \t");
@@ -42,7 +42,7 @@ static int take_line(struct ni_run *r, char *line, unsigned line_no) {
   if (!ni_array_room(g->name, g->n, g->cap))
     return -ENOMEM;
   g->name[g->n++] = line;
-  if (assign(r, line + len + 1, (uint32_t)g->n - 1))
+  if (assign_logs(r, line + len + 1, (uint32_t)g->n - 1))
     return 0;
   return ni_run_fail(r, -ENOENT,
                      "%.200s:%u: no log is of group '%.100s'; globs are compared with paths such as %.200s",
@@ -56,7 +56,7 @@ int ni_log_groups_read(struct ni_run *r) {
     r->file[i].log_group = NI_BUCKET_NONE;
   if (!path)
     return 0;
-  int e = ni_run_words(r, path, &g->text);
+  int e = ni_run_read_words(r, path, &g->text);
   const size_t n = e < 0 ? 0 : (size_t)e;
   if (e > 0)
     e = 0;
@@ -67,7 +67,7 @@ int ni_log_groups_read(struct ni_run *r) {
     end = strchr(line, '\n');
     if (end)
       *end++ = 0;
-    e = take_line(r, line, line_no);
+    e = parse_group_line(r, line, line_no);
   }
   if (e == 0 && !g->n)
     ni_run_fail(r, e = -EINVAL, "%.200s: no group in it; want lines NAME: GLOB...", path);

@@ -15,9 +15,11 @@ struct ni_log_groups { /* text, the file's, which names point into, and name are
   size_t n, cap;
 };
 struct ni_run;
-/* Reads opt.groups, if any, after ni_plan(), and says of each of r->file which one it is of. 0, or what
- * ni_run_fail() was told: -errno, -ENOMEM; -EINVAL, -EFBIG of what stands in it; -ENOENT: no log is of a
- * group. */
+/*
+ * Reads opt.groups, if any, after ni_plan_reading(), and says of each of r->file which one it is of. 0, or
+ * what ni_run_fail() was told: -errno, -ENOMEM; -EINVAL, -EFBIG of what stands in it; -ENOENT: no log is of a
+ * group.
+ */
 int ni_log_groups_read(struct ni_run *r);
 
 #endif

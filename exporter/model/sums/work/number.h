@@ -7,7 +7,7 @@
  * share none are joined through others. Stages with messages alone are joined by the k-th message that one
  * sends and the next receives, one after the other. Only what nothing joins is put side by side by time.
  *
- * ni_anchor_take() of blame.h keeps them. Threads: the main one. Ownership: none. Failure: -ENOMEM.
+ * ni_anchor_update() of blame.h keeps them. Threads: the main one. Ownership: none. Failure: -ENOMEM.
  */
 #ifndef NI_SUMMARY_NUMBER_H
 #define NI_SUMMARY_NUMBER_H

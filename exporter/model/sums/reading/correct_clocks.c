@@ -1,4 +1,4 @@
-#include "right_clocks.h"
+#include "correct_clocks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,14 +8,14 @@
 
 static void wire_clocks(struct ni_wire *w, void *clocks) { ni_clocks_wire(w, clocks); }
 
-static void give_to_processes(struct ni_run *r) {
+static void assign_clocks(struct ni_run *r) {
   for (uint32_t i = 0; i < r->who.n_processes; i++) {
     struct ni_sum_process *p = &r->process[i];
     p->clock = ni_clocks_of(&r->clocks, r->files.file[p->file].run, ni_name_text(&r->names, p->host));
   }
 }
 
-static void right_marks(struct ni_run *r) {
+static void correct_marks(struct ni_run *r) {
   for (size_t i = 0; i < r->marks.n_lines; i++) {
     struct ni_step_mark_line *m = &r->marks.line[i];
     const struct ni_host_clock *c = r->process[m->key >> 32].clock;
@@ -36,15 +36,15 @@ struct span {
   int64_t first_us, last_us;
 };
 
-static int look_at_piece(struct ni_run *r, const struct ni_sum_cell *c, const struct ni_piece *p,
-                         struct span *s) {
+static int widen_span_by_piece(struct ni_run *r, const struct ni_sum_cell *c, const struct ni_piece *p,
+                               struct span *s) {
   const struct ni_stream_clock clock = ni_stream_clock(r, p->member, c);
   struct ni_segment_reader reader;
   struct ni_entry x;
   int e;
   ni_segment_read(&reader, &p->s, &r->store);
   while ((e = ni_segment_next(&reader, &x)) > 0) {
-    ni_right_entry(&clock, &x);
+    ni_correct_entry(&clock, &x);
     const bool started = x.start_ns != NI_NO_START;
     const int64_t time_us = started ? x.start_ns / 1000 : (int64_t)x.dump_us;
     const int64_t end_us = started ? (x.start_ns + (int64_t)x.exec_ns) / 1000 : time_us;
@@ -61,12 +61,12 @@ static int look_at_piece(struct ni_run *r, const struct ni_sum_cell *c, const st
  * The run's first and last moment were found by clocks that were not right. Sums by time begin with the first
  * record then.
  */
-static int right_tally(struct ni_run *r) {
+static int correct_tally(struct ni_run *r) {
   struct span s = {INT64_MAX, INT64_MIN};
   int e = 0;
   for (uint32_t i = 0; i < r->n_cells; i++)
     for (size_t k = 0; e == 0 && k < r->cell[i].n; k++)
-      e = look_at_piece(r, &r->cell[i], r->cell[i].piece[k], &s);
+      e = widen_span_by_piece(r, &r->cell[i], r->cell[i].piece[k], &s);
   if (r->team) {
     uint64_t v[] = {(uint64_t)s.first_us, UINT64_MAX / 2 - (uint64_t)s.last_us};
     r->team->least(v, 2);
@@ -80,7 +80,7 @@ static int right_tally(struct ni_run *r) {
   return 0;
 }
 
-int ni_right_clocks(struct ni_run *r) {
+int ni_correct_clocks(struct ni_run *r) {
   const bool root = !r->team || r->team->rank == 0;
   if (r->opt.compat)
     return 0; /* NVIDIA's exporter takes times as they are */
@@ -90,8 +90,8 @@ int ni_right_clocks(struct ni_run *r) {
   /* Sums of whole logs are in the index as their hosts have them. */
   if (e < 0 || !r->clocks.any || r->opt.approximate)
     return e;
-  give_to_processes(r);
-  right_marks(r);
+  assign_clocks(r);
+  correct_marks(r);
   e = ni_turns_find(r);
-  return e == 0 ? right_tally(r) : e;
+  return e == 0 ? correct_tally(r) : e;
 }

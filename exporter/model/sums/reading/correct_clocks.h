@@ -7,10 +7,10 @@
  * where its times are right; whoever reads a segment puts the entries right as they come, and all behind sees
  * one clock. Where nobody's clock is off nothing is done.
  *
- * Threads: ni_right_clocks() by the main thread; what it sets is read-only then.
+ * Threads: ni_correct_clocks() by the main thread; what it sets is read-only then.
  */
-#ifndef NI_SUMMARY_RIGHT_CLOCKS_H
-#define NI_SUMMARY_RIGHT_CLOCKS_H
+#ifndef NI_SUMMARY_CORRECT_CLOCKS_H
+#define NI_SUMMARY_CORRECT_CLOCKS_H
 
 #include "exporter/model/sums/state.h"
 
@@ -20,7 +20,7 @@ struct ni_stream_clock {
   const struct ni_clock_turns *turns;
 };
 
-/* Of what that member did in that cell. After ni_right_clocks(); what it points to lives as long as r. */
+/* Of what that member did in that cell. After ni_correct_clocks(); what it points to lives as long as r. */
 struct ni_stream_clock ni_stream_clock(const struct ni_run *r, uint32_t member,
                                        const struct ni_sum_cell *cell);
 
@@ -28,10 +28,10 @@ struct ni_stream_clock ni_stream_clock(const struct ni_run *r, uint32_t member,
  * After all is read, before anything is compared: r->clocks, each process's clock, times of marks and the
  * run's first and last. All ranks of a team; those other than 0 hear of rank 0 what it found. 0 or -errno.
  */
-int ni_right_clocks(struct ni_run *r);
+int ni_correct_clocks(struct ni_run *r);
 
 /* Puts the times of one entry right. */
-static inline void ni_right_entry(const struct ni_stream_clock *c, struct ni_entry *e) {
+static inline void ni_correct_entry(const struct ni_stream_clock *c, struct ni_entry *e) {
   if (!c->clock)
     return;
   const int64_t was = ni_time_ns(e->start_ns, e->dump_us);

@@ -2,6 +2,8 @@
 #ifndef NI_ORDER_H
 #define NI_ORDER_H
 
+#include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -31,19 +33,22 @@ static inline uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const 
 #define NI_BY_6(x, y, m, ...) ((x)->m != (y)->m ? NI_BY_1(x, y, m) : NI_BY_5(x, y, __VA_ARGS__))
 
 /*
- * Makes the function for qsort() that does so, or one for numbers of a type: static NI_ORDER_BY(by_inode,
- * struct file, dev, ino)
+ * Makes the function for qsort() that does so, or one for numbers of a type:
+ *
+ *   static NI_ORDER_BY(by_inode, struct file, dev, ino);
  */
 #define NI_ORDER_BY(name, type, ...) \
   int name(const void *a, const void *b) { \
     const type *x = (const type *)a, *y = (const type *)b; \
     return NI_BY(x, y, __VA_ARGS__); \
-  }
+  } \
+  static_assert(true, "a semicolon follows")
 #define NI_ORDER_OF(name, type) \
   int name(const void *a, const void *b) { \
     const type *x = (const type *)a, *y = (const type *)b; \
     return *x < *y ? -1 : *x > *y; \
-  }
+  } \
+  static_assert(true, "a semicolon follows")
 
 /* Plain ones; also of structs that begin with one. */
 static inline int ni_by_i64(const void *a, const void *b) {

@@ -475,16 +475,16 @@ struct tests_row {
   uint64_t bytes;
   const struct ni_slice *slice;
 };
-static NI_ORDER_BY(by_bytes, struct tests_row, bytes, slice)
+static NI_ORDER_BY(by_bytes, struct tests_row, bytes, slice);
 
-    /* The '#' makes a comment of the heads, as nccl-tests has it. */
-    static const struct ni_column tests_columns[] = {{"#        size", "#         (B)", .width = 13},
-                                                     {"records", "", .width = 12, .drop = 4},
-                                                     {"timed by", "", .width = 14, .drop = 3},
-                                                     {"time", "(us)", .width = 10},
-                                                     {"time p99", "(us)", .width = 10, .drop = 2},
-                                                     {"algbw", "(GB/s)", .width = 10, .drop = 1},
-                                                     {"busbw", "(GB/s)", .width = 10}};
+/* The '#' makes a comment of the heads, as nccl-tests has it. */
+static const struct ni_column tests_columns[] = {{"#        size", "#         (B)", .width = 13},
+                                                 {"records", "", .width = 12, .drop = 4},
+                                                 {"timed by", "", .width = 14, .drop = 3},
+                                                 {"time", "(us)", .width = 10},
+                                                 {"time p99", "(us)", .width = 10, .drop = 2},
+                                                 {"algbw", "(GB/s)", .width = 10, .drop = 1},
+                                                 {"busbw", "(GB/s)", .width = 10}};
 
 /* nccl-tests' size: of the whole buffer where NCCL counts one rank's part; its time: the mean. */
 void ni_print_nccl_tests(const struct ni_summary *s, FILE *f) {

@@ -54,9 +54,9 @@ struct ni_watch {
   bool turned;  /* there was one */
 };
 
-static NI_ORDER_BY(by_file, struct ni_live_file, dev, ino)
+static NI_ORDER_BY(by_file, struct ni_live_file, dev, ino);
 
-    static void use_dir(void *arg, const char *path) {
+static void use_dir(void *arg, const char *path) {
   struct ni_watch *w = arg;
   size_t i = 0;
   while (i < w->n_dirs && strcmp(w->dir[i].path, path) != 0)

@@ -82,9 +82,9 @@ struct ni_hang_crowd ni_hang_crowd_new(size_t n, const char *one, const char *ma
   return (struct ni_hang_crowd){.who = calloc(n + 1, sizeof(struct ni_hang_who)), .one = one, .many = many};
 }
 
-static NI_ORDER_BY(by_number, struct ni_hang_who, number)
+static NI_ORDER_BY(by_number, struct ni_hang_who, number);
 
-    static int by_host(const void *a, const void *b) {
+static int by_host(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 

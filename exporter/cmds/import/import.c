@@ -321,14 +321,14 @@ static int read_all_recordings(struct import *x, const char *who) {
 
 /* ---- cycles -------------------------------------------------------------------------------------------- */
 
-static NI_ORDER_BY(by_time, struct rank, m.first_ns, m.rank)
+static NI_ORDER_BY(by_time, struct rank, m.first_ns, m.rank);
 
-    /*
+/*
  * In order of time: a cycle ends where a rank comes again. What lies behind all of the cycle begins the next
  * one, too, where ranks come again at all; so a rank without a file in one cycle is not put into the wrong
  * one.
  */
-    static void find_cycles(struct import *x) {
+static void find_cycles(struct import *x) {
   bool again = false;
   for (size_t i = 0; i < x->n; i++)
     for (size_t k = 0; k < i; k++)

@@ -92,9 +92,9 @@ static int gather_call(const struct ni_box_op *op, void *arg) {
   return ni_seq_set_add(&j->life[i].had_one, call);
 }
 
-static NI_ORDER_BY(by_number, struct ni_recover_ref, kind, rec_sn)
+static NI_ORDER_BY(by_number, struct ni_recover_ref, kind, rec_sn);
 
-    void ni_recover_sort(struct ni_recover_job *j, struct ni_recover_list *l) {
+void ni_recover_sort(struct ni_recover_job *j, struct ni_recover_list *l) {
   size_t kept = 0;
   if (l->n > 1)
     qsort(l->op, l->n, sizeof *l->op, by_number);
@@ -107,13 +107,13 @@ static NI_ORDER_BY(by_number, struct ni_recover_ref, kind, rec_sn)
   l->n = kept;
 }
 
-static NI_ORDER_BY(by_start, struct ni_recover_ref, sn /* ticks_start */, slot)
+static NI_ORDER_BY(by_start, struct ni_recover_ref, sn /* ticks_start */, slot);
 
-    /*
+/*
  * As at a process's exit: their groups are over, so no kernel of theirs will come, and they take the next
  * numbers.
  */
-    static int number_called(const struct ni_recover_job *j, struct ni_recover_life *l) {
+static int number_called(const struct ni_recover_job *j, struct ni_recover_life *l) {
   int e = 0;
   if (l->called.n > 1)
     qsort(l->called.op, l->called.n, sizeof *l->called.op, by_start);

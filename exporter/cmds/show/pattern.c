@@ -38,9 +38,9 @@ static bool is_of(const struct ni_pattern_rank *r, uint32_t run, uint32_t progra
   return r->run == run && r->program == program && (program != NI_BLAME_NONE || r->why_not == why_not);
 }
 
-static NI_ORDER_OF(by_number, int32_t)
+static NI_ORDER_OF(by_number, int32_t);
 
-    struct numbers {
+struct numbers {
   int32_t *item;
   size_t n;
 };

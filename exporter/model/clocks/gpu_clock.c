@@ -21,11 +21,10 @@ void ni_gpu_clock_free(struct ni_gpu_clock *c) {
   *c = (struct ni_gpu_clock){0};
 }
 
-static NI_ORDER_BY(by_time, struct ni_gpu_point, at_ns, offset_ns)
+static NI_ORDER_BY(by_time, struct ni_gpu_point, at_ns, offset_ns);
 
-    /* Is b above the line from a to c? Differences of times fit a double's 53 bits for 104 days. */
-    static bool above(const struct ni_gpu_point *a, const struct ni_gpu_point *b,
-                      const struct ni_gpu_point *c) {
+/* Is b above the line from a to c? Differences of times fit a double's 53 bits for 104 days. */
+static bool above(const struct ni_gpu_point *a, const struct ni_gpu_point *b, const struct ni_gpu_point *c) {
   double slope = (double)(c->offset_ns - a->offset_ns) / (double)(c->at_ns - a->at_ns);
   return (double)(b->offset_ns - a->offset_ns) >= slope * (double)(b->at_ns - a->at_ns);
 }

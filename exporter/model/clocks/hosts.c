@@ -91,13 +91,12 @@ struct marks {
   size_t n, cap;
 };
 
-static NI_ORDER_BY(by_operation, struct ni_clocks_mark, comm, func, sn, bytes, host, start_ns)
+static NI_ORDER_BY(by_operation, struct ni_clocks_mark, comm, func, sn, bytes, host, start_ns);
 
-    /*
-     * All that those ranks of one life kept, of no more operations than fit; seats: of all that are compared.
-     */
-    static int add_life(struct marks *m, const struct ni_clocks_seat *s, size_t n, uint32_t comm,
-                        size_t seats) {
+/*
+ * All that those ranks of one life kept, of no more operations than fit; seats: of all that are compared.
+ */
+static int add_life(struct marks *m, const struct ni_clocks_seat *s, size_t n, uint32_t comm, size_t seats) {
   const size_t most = NI_MATCH_ENTRIES / seats > LEAST_OF_A_SEAT ? NI_MATCH_ENTRIES / seats : LEAST_OF_A_SEAT;
   uint32_t halved = 0;
   for (size_t i = 0; i < n; i++) {
@@ -184,13 +183,13 @@ struct host_place {
   uint32_t host;
 };
 
-static NI_ORDER_BY(by_ahead, struct host_place, ahead, host)
+static NI_ORDER_BY(by_ahead, struct host_place, ahead, host);
 
-    /*
+/*
  * Of those aligned the one whose clock is in the middle; of the two in the middle the one that stands first.
  * room: one a host.
  */
-    static uint32_t middle_of(const struct ni_straight *s, struct host_place *room) {
+static uint32_t middle_of(const struct ni_straight *s, struct host_place *room) {
   size_t n = 0;
   for (uint32_t i = 0; i < s->n_hosts; i++)
     if (s->clock[i].aligned)

@@ -170,14 +170,14 @@ struct weighed {
   double value, weight;
 };
 
-static NI_ORDER_BY(by_value, struct weighed, value, weight)
+static NI_ORDER_BY(by_value, struct weighed, value, weight);
 
-    /*
+/*
  * Of the bounds [from, to) that have one, in order of time: the median of what is likely, less the drift
  * since t 0; *n: how many.
  */
-    static double median(const struct ni_line_bound *b, size_t from, size_t to, double drift,
-                         struct weighed *room, size_t *n) {
+static double median(const struct ni_line_bound *b, size_t from, size_t to, double drift,
+                     struct weighed *room, size_t *n) {
   double all = 0, below = 0;
   *n = 0;
   for (size_t i = from; i < to; i++) {
@@ -252,10 +252,10 @@ static void refine_line(const struct ni_line_bound *b, size_t n, double *drift, 
   *offset += (y - more * x) / w - more * t0;
 }
 
-static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely)
+static NI_ORDER_BY(by_t, struct ni_line_bound, t, likely);
 
-    /* The line through medians, if the bounds let it pass. level: without drift. */
-    static int take_likely(struct ni_line_fit *f, struct ni_line_bound *b, const struct set *s, bool level) {
+/* The line through medians, if the bounds let it pass. level: without drift. */
+static int take_likely(struct ni_line_fit *f, struct ni_line_bound *b, const struct set *s, bool level) {
   const size_t n = s->n;
   struct weighed *room = malloc((n + 1) * sizeof *room);
   double drift = 0, offset;

@@ -30,10 +30,10 @@ struct step_finding {
   size_t n_found, cap_found;
 };
 
-static NI_ORDER_BY(by_host_and_time, struct found_step, host, step.before_ns, step.after_ns,
-                   step.by_ns) static NI_ORDER_BY(by_before, struct ni_clock_step, before_ns)
+static NI_ORDER_BY(by_host_and_time, struct found_step, host, step.before_ns, step.after_ns, step.by_ns);
+static NI_ORDER_BY(by_before, struct ni_clock_step, before_ns);
 
-    static bool same_stream(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
+static bool same_stream(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
   return a->comm == b->comm && a->func == b->func;
 }
 

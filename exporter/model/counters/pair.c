@@ -69,9 +69,9 @@ static int add_rows(struct ni_pair *p, uint32_t k, const struct ni_set *set, con
   return 0;
 }
 
-static NI_ORDER_OF(by_size, double)
+static NI_ORDER_OF(by_size, double);
 
-    double ni_pair_median(double *of, size_t n) {
+double ni_pair_median(double *of, size_t n) {
   qsort(of, n, sizeof *of, by_size);
   return n ? of[n / 2] : NAN;
 }

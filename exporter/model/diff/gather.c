@@ -125,9 +125,9 @@ static void word_link_role(const struct ni_blame *b, const struct ni_blame_link 
     snprintf(out, 64, "%scollectives of %" PRId32 " ranks %s", role, c->n_ranks, where);
 }
 
-static NI_ORDER_OF(by_rank, int32_t)
+static NI_ORDER_OF(by_rank, int32_t);
 
-    static int one_link(struct ni_diff_run *o, const struct ni_blame *b, const struct ni_blame_link *l) {
+static int one_link(struct ni_diff_run *o, const struct ni_blame *b, const struct ni_blame_link *l) {
   int32_t *rank = malloc((l->n_ranks + 1) * sizeof *rank);
   struct ni_diff_item *i = rank ? add_item(o, NI_DIFF_LINK, 0, o->bins) : NULL;
   if (i) {

@@ -80,9 +80,9 @@ int ni_anchors_merge(struct ni_anchors *a, const struct ni_anchors *b) {
   return e;
 }
 
-static NI_ORDER_BY(by_number, struct ni_anchor, func, bytes, sn)
+static NI_ORDER_BY(by_number, struct ni_anchor, func, bytes, sn);
 
-    void ni_anchors_wire(struct ni_wire *w, struct ni_anchors *a) {
+void ni_anchors_wire(struct ni_wire *w, struct ni_anchors *a) {
   size_t n = a->n;
   struct ni_anchor last = {0};
   if (!w->load && n > 1)

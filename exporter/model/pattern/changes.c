@@ -91,10 +91,10 @@ static int add_lane(struct ni_digest *d, const struct ni_run *r, const struct ni
   return 0;
 }
 
-static NI_ORDER_BY(by_rank, struct ni_digest_rank, rank)
+static NI_ORDER_BY(by_rank, struct ni_digest_rank, rank);
 
-    int ni_digest_make(struct ni_digest *d, const struct ni_pattern *p, const struct ni_run *r,
-                       const struct ni_summary *s) {
+int ni_digest_make(struct ni_digest *d, const struct ni_pattern *p, const struct ni_run *r,
+                   const struct ni_summary *s) {
   int e = 0;
   *d = (struct ni_digest){.program = calloc(p->n_programs + 1, sizeof *d->program),
                           .rank = calloc((size_t)p->n_ranks + 1, sizeof *d->rank)};
@@ -349,10 +349,9 @@ static void count_change(struct ni_step_changes *out, const struct ni_step_chang
   out->change[out->n++].ranks = ranks;
 }
 
-static NI_ORDER_OF(by_pair, uint64_t)
+static NI_ORDER_OF(by_pair, uint64_t);
 
-    int ni_step_changes_find(const struct ni_digest *a, const struct ni_digest *b,
-                             struct ni_step_changes *out) {
+int ni_step_changes_find(const struct ni_digest *a, const struct ni_digest *b, struct ni_step_changes *out) {
   uint64_t *pair = malloc((a->n_ranks + 1) * sizeof *pair); /* programs of A and B of one rank */
   size_t n = 0;
   int e = pair ? 0 : -ENOMEM;

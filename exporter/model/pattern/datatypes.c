@@ -90,9 +90,9 @@ struct ni_sink ni_datatypes_sink(struct ni_datatypes *t) {
   return (struct ni_sink){t, open_json_rows, read_json_row, close_json_rows};
 }
 
-static NI_ORDER_BY(by_kind, struct ni_datatype, of, func, bytes)
+static NI_ORDER_BY(by_kind, struct ni_datatype, of, func, bytes);
 
-    void ni_datatypes_sort(struct ni_datatypes *t, const struct ni_run *r) {
+void ni_datatypes_sort(struct ni_datatypes *t, const struct ni_run *r) {
   size_t kept = 0;
   if (t->n >= NI_DATATYPES_MAX)
     t->n = 0;

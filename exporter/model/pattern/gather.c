@@ -30,10 +30,10 @@ struct gather {
 
 /* ---- labels of communicators ---- */
 
-static NI_ORDER_OF(by_pair, uint64_t)
+static NI_ORDER_OF(by_pair, uint64_t);
 
-    /* What is done on each communicator, as one number. */
-    static int find_profiles(const struct gather *g, uint64_t *profile) {
+/* What is done on each communicator, as one number. */
+static int find_profiles(const struct gather *g, uint64_t *profile) {
   uint64_t *pair = malloc((g->pieces.n + 1) * sizeof *pair); /* communicator and cell */
   if (!pair)
     return -ENOMEM;
@@ -308,9 +308,9 @@ static int find_all_programs(struct gather *g) {
 }
 
 /* Programs with the most ranks come first, by run. Ranks get the new numbers. */
-static NI_ORDER_BY(by_size, struct ni_program, run, minus_ranks, first_rank)
+static NI_ORDER_BY(by_size, struct ni_program, run, minus_ranks, first_rank);
 
-    static int sort_programs(struct ni_pattern *out) {
+static int sort_programs(struct ni_pattern *out) {
   uint32_t *at = calloc(out->n_programs + 1, sizeof *at);
   if (!at)
     return -ENOMEM;

@@ -325,9 +325,9 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
   return e;
 }
 
-static NI_ORDER_OF(by_ns, uint64_t)
+static NI_ORDER_OF(by_ns, uint64_t);
 
-    static void sum_up(struct filler *f) {
+static void sum_up(struct filler *f) {
   for (uint32_t i = 0; i < f->n_places; i++) {
     struct ni_pattern_place *p = &f->place[i];
     uint64_t *ns = &f->ns[(size_t)i * f->samples];

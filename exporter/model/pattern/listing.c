@@ -30,11 +30,11 @@ struct listing_seat {
   int64_t start_ns;
   uint32_t place;
 };
-static NI_ORDER_BY(by_seat, struct listing_seat, behind, is_main, start_ns, place)
+static NI_ORDER_BY(by_seat, struct listing_seat, behind, is_main, start_ns, place);
 
-    /* Within a lane neither may go back. */
-    static uint32_t
-    seat_lane(const struct ni_program *p, const struct ni_pattern_lane *l, struct listing_seat *out) {
+/* Within a lane neither may go back. */
+static uint32_t seat_lane(const struct ni_program *p, const struct ni_pattern_lane *l,
+                          struct listing_seat *out) {
   const bool is_main = l == &p->lane[p->main_lane];
   uint32_t least = 0;
   int64_t start_ns = INT64_MIN;

@@ -19,20 +19,20 @@ struct loss {
   struct ni_tr_gap *gap;
 };
 
-static NI_ORDER_BY(by_file, struct loss, file, member, gap)
+static NI_ORDER_BY(by_file, struct loss, file, member, gap);
 
-    /* A granule of a row; granule NI_TR_NONE: the border behind it. */
-    struct spot {
+/* A granule of a row; granule NI_TR_NONE: the border behind it. */
+struct spot {
   uint32_t first, p2p, file, granule; /* first: of the member */
 };
 
-static NI_ORDER_BY(by_spot, struct spot, first, p2p, file, granule)
+static NI_ORDER_BY(by_spot, struct spot, first, p2p, file, granule);
 
-    /*
+/*
  * The times of one granule, or of all in a stretch: the latest first_us, the earliest last_us, from when to
  * when they are drawn.
  */
-    struct reach {
+struct reach {
   int64_t first_us, last_us, begin_ns, end_ns;
 };
 

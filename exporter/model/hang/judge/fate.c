@@ -127,13 +127,13 @@ struct rank_place {
   int32_t rank;
 };
 
-static NI_ORDER_BY(by_place, struct rank_place, process, hash, rank)
+static NI_ORDER_BY(by_place, struct rank_place, process, hash, rank);
 
-    /*
-     * A process has as many ranks as the communicator has in it that has most; where two have several,
-     * perhaps more (ni_names_alike()).
-     */
-    static int count_ranks(struct ni_hang_verdict *v) {
+/*
+ * A process has as many ranks as the communicator has in it that has most; where two have several,
+ * perhaps more (ni_names_alike()).
+ */
+static int count_ranks(struct ni_hang_verdict *v) {
   const struct ni_hang_model *m = v->model;
   struct rank_place *at = malloc((m->n_members + 1) * sizeof *at);
   size_t n = 0;

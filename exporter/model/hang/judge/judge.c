@@ -274,9 +274,9 @@ struct wait_edge {
   bool inside; /* in the kernel */
 };
 
-static NI_ORDER_BY(by_edge, struct wait_edge, seat, since_ns, knot)
+static NI_ORDER_BY(by_edge, struct wait_edge, seat, since_ns, knot);
 
-    struct wait_graph {
+struct wait_graph {
   struct ni_hang_verdict *v;
   struct wait_edge *inside; /* who waits where */
   size_t n_inside;

@@ -88,9 +88,9 @@ struct owed {
   uint32_t knot;
 };
 
-static NI_ORDER_BY(by_seat, struct owed, seat, knot)
+static NI_ORDER_BY(by_seat, struct owed, seat, knot);
 
-    static uint32_t first_of(uint32_t *cause, uint32_t i) {
+static uint32_t first_of(uint32_t *cause, uint32_t i) {
   while (cause[i] != i)
     i = cause[i] = cause[cause[i]];
   return i;

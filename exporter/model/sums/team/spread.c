@@ -184,10 +184,10 @@ static int read_letter(struct mail *m, const struct ni_bytes *b, bool *more) {
   return w.bad ? -EINVAL : e;
 }
 
-static NI_ORDER_BY(by_receiver, struct parcel, to, cell)
+static NI_ORDER_BY(by_receiver, struct parcel, to, cell);
 
-    /* In each round every rank sends to one and receives from one. */
-    static int exchange(struct mail *m) {
+/* In each round every rank sends to one and receives from one. */
+static int exchange(struct mail *m) {
   const struct ni_team *t = m->r->team;
   struct ni_wire w = {0};
   int e = 0;

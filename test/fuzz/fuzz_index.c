@@ -1,6 +1,7 @@
 /*
- * libFuzzer: bytes as changes of a sound map, account, sums, standing of hang and index file, whose checksums fit. What is taken must be whole enough to be
- * joined, merged, judged and put again; what is refused must leave nothing behind.
+ * libFuzzer: bytes as changes of a sound map, account, sums, standing of hang and index file, whose checksums
+ * fit. What is taken must be whole enough to be joined, merged, judged and put again; what is refused must
+ * leave nothing behind.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -184,10 +184,10 @@ static bool is_zero(const unsigned char *page) {
  * Some pages into the image. What is 0 is not stored, so that a long and empty file takes no memory.
  *
  * Slots of a process that may be running are read as read_settled_page() reads them, the whole run at once:
- * state words, slots, state words again. Two reads do for a page without an operation that is under way: what a
- * slot holds that is free, or whose record is settled, was final when its state said so, ticks of the dump
- * thread ago. Only who fills the slot for its next life writes there. The second read would see its LIVE flag;
- * where it does not, while the slot is being filled, three reads would not see it either.
+ * state words, slots, state words again. Two reads do for a page without an operation that is under way: what
+ * a slot holds that is free, or whose record is settled, was final when its state said so, ticks of the dump
+ * thread ago. Only who fills the slot for its next life writes there. The second read would see its LIVE
+ * flag; where it does not, while the slot is being filled, three reads would not see it either.
  */
 static int read_run(struct ni_box *b, int fd, uint32_t first, uint32_t n, uint64_t most) {
   unsigned char run[3][RUN_PAGES * NI_BOX_PAGE_BYTES];

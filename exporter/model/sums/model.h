@@ -408,8 +408,8 @@ struct ni_step {
 
 /*
  * Of a process and a time bin, by what findings are judged. by_own: own time beyond that of ranks with the
- * same work, as a part of a step (evidence/lateness_map.h); else the mean over the records of duration / peers'
- * median of the same operation.
+ * same work, as a part of a step (evidence/lateness_map.h); else the mean over the records of duration /
+ * peers' median of the same operation.
  */
 struct ni_heat {
   bool by_own;

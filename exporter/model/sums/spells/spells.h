@@ -66,9 +66,9 @@ struct ni_bursts ni_find_bursts(const float *x, uint32_t bins, float noise, enum
 /* Pauses of all ranks; periodic work first. */
 int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out);
 /*
- * Is what a rank does in a step, as long as a pause, a wait that is not in the logs? Where waits may be missing
- * there it is what most ranks of its team do together between their operations: had one of them begun it, the
- * others would have waited within their operations. step: as all ranks number it.
+ * Is what a rank does in a step, as long as a pause, a wait that is not in the logs? Where waits may be
+ * missing there it is what most ranks of its team do together between their operations: had one of them begun
+ * it, the others would have waited within their operations. step: as all ranks number it.
  */
 bool ni_is_team_wait(const struct ni_blame *b, uint32_t rank, uint32_t step);
 /* Is it told as a note? */

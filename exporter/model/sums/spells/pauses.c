@@ -90,10 +90,8 @@ static bool has_pause_at(const struct ni_blame_rank *o, uint32_t step) {
 
 bool ni_is_team_wait(const struct ni_blame *b, uint32_t rank, uint32_t step) {
   uint32_t team = 0, paused = 0;
-  if (!b->waits_unseen)
+  if (!b->waits_unseen || b->rank[rank].team == NI_BLAME_NONE)
     return false;
-  if (b->rank[rank].team == NI_BLAME_NONE)
-    return true;
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     if (!b->rank[r].judged || b->rank[r].team != b->rank[rank].team)
       continue;
@@ -103,10 +101,12 @@ bool ni_is_team_wait(const struct ni_blame *b, uint32_t rank, uint32_t step) {
   return team > 1 && paused * 2 > team;
 }
 
+/* Of a rank without a team nobody knows which of its pauses are waits. */
 static void drop_waits(const struct ni_blame *b, struct rank_pauses *p, uint32_t rank) {
+  const bool nobody_knows = b->waits_unseen && b->rank[rank].team == NI_BLAME_NONE;
   uint32_t kept = 0;
   for (uint32_t k = 0; k < p->n; k++)
-    if (!ni_is_team_wait(b, rank, p->at[k].step))
+    if (!nobody_knows && !ni_is_team_wait(b, rank, p->at[k].step))
       p->at[kept++] = p->at[k];
   p->n = kept;
 }

@@ -361,15 +361,15 @@ static int mark_together(struct incident_search *w, const struct pause *p, uint3
   return found;
 }
 
-/* A new entry of a pause, if its finding has not enough of them. */
-static uint32_t make_pause_entry(struct incident_search *w, struct ni_outlier *o, struct pause *p) {
+/* Fills a new entry of a pause. False: its finding has enough of them, or there are enough in all. */
+static bool fill_pause_entry(struct incident_search *w, struct ni_outlier *o, struct pause *p) {
   uint32_t *of = o->finding < 0 ? NULL : &w->of_finding[o->finding];
   if (of && *of == NI_INCIDENTS_OF_ONE) {
     w->s->outlier[w->last[o->finding]].more++;
     p->entry = UINT32_MAX;
   }
   if (p->entry || w->n == NI_SUM_OUTLIERS)
-    return NI_BLAME_NONE;
+    return false;
   if (of) {
     ++*of;
     w->last[o->finding] = w->n;
@@ -377,56 +377,77 @@ static uint32_t make_pause_entry(struct incident_search *w, struct ni_outlier *o
   p->entry = w->n + 1;
   const int who = mark_together(w, p, p->entry);
   if (who == OF_SEVERAL)
-    return w->n;
+    return true;
   if (who == OF_HOST)
     o->began_host = ni_blame_host(w->b, p->rank);
   else
     o->began = w->b->rank[p->rank].process;
   o->began_us = p->us;
   o->began_time_us = p->end_ns / 1000 - (int64_t)p->us;
-  return w->n;
+  return true;
 }
 
 /*
- * The entry that an operation belongs to: one there is, NI_BLAME_NONE: none, or w->n: a new one, which *o
- * becomes.
+ * An entry without a pause that says the same: of the same finding; else of the same step, or for slow
+ * operations of a communicator, or of the network, in a row.
  */
-static uint32_t find_entry(struct incident_search *w, struct ni_outlier *o) {
-  bool slow = o->kind == NI_OUTLIER_SLOW;
-  struct pause *p = slow ? NULL : find_first_pause(w, o);
+static bool is_same_incident(const struct incident_search *w, const struct ni_outlier *x,
+                             const struct ni_outlier *o, int64_t step) {
+  const bool slow = o->kind == NI_OUTLIER_SLOW;
+  if (!isnan(x->began_us) || x->finding != o->finding || x->kind != o->kind)
+    return false;
+  if (o->finding >= 0)
+    return true;
+  if (!slow)
+    return x->began_step == step;
+  const bool across_hosts = w->s->comm[x->comm].one_host < 0 && w->s->comm[o->comm].one_host < 0;
+  const bool in_a_row = llabs(step - x->began_step) <= NI_INCIDENTS_ROW * (int64_t)w->b->bin_steps;
+  return in_a_row && (x->comm == o->comm || across_hosts);
+}
+
+/* Who began it is whom its finding names, if it names one. */
+static void take_culprit(const struct incident_search *w, struct ni_outlier *o) {
+  const struct ni_finding *f = o->finding < 0 ? NULL : &w->s->finding[o->finding];
+  if (!f || f->other != UINT32_MAX)
+    return;
+  if (f->level == NI_LEVEL_RANK)
+    o->began = f->of;
+  if (f->level == NI_LEVEL_HOST)
+    o->began_host = f->of;
+}
+
+enum entry { NO_ENTRY, OLD_ENTRY, NEW_ENTRY };
+
+/* Which entry an operation belongs to: *at, one that is there; or a new one, which *o becomes; or none. */
+static enum entry find_entry(struct incident_search *w, struct ni_outlier *o, uint32_t *at) {
+  struct pause *p = o->kind == NI_OUTLIER_SLOW ? NULL : find_first_pause(w, o);
   o->before = p && p->rank == o->process && p->end_ns == o->start_ns;
   int64_t step = p ? p->step : find_step(w, o->process, o->start_ns);
-  if (p && p->entry)
-    return p->entry == UINT32_MAX ? NI_BLAME_NONE : p->entry - 1;
+  if (p && p->entry == UINT32_MAX)
+    return NO_ENTRY;
+  if (p && p->entry) {
+    *at = p->entry - 1;
+    return OLD_ENTRY;
+  }
   o->finding = find_finding(w, p ? p->rank : o->process, step, p != NULL, o);
   o->began = o->began_host = UINT32_MAX;
   o->began_us = NAN;
   o->began_step = step;
   if (p) {
-    if (make_pause_entry(w, o, p) == NI_BLAME_NONE)
-      return NI_BLAME_NONE;
+    if (!fill_pause_entry(w, o, p))
+      return NO_ENTRY;
   } else {
-    for (uint32_t i = 0; i < w->n; i++) {
-      const struct ni_outlier *x = &w->s->outlier[i];
-      if (!isnan(x->began_us) || x->finding != o->finding || x->kind != o->kind)
-        continue;
-      if (o->finding >= 0 || (!slow && x->began_step == step))
-        return i;
-      bool row = x->comm == o->comm || (w->s->comm[x->comm].one_host < 0 && w->s->comm[o->comm].one_host < 0);
-      if (slow && row && llabs(step - x->began_step) <= NI_INCIDENTS_ROW * (int64_t)w->b->bin_steps)
-        return i;
-    }
-    const struct ni_finding *f = o->finding < 0 ? NULL : &w->s->finding[o->finding];
-    if (f && f->level == NI_LEVEL_RANK && f->other == UINT32_MAX)
-      o->began = f->of;
-    if (f && f->level == NI_LEVEL_HOST && f->other == UINT32_MAX)
-      o->began_host = f->of;
+    for (*at = 0; *at < w->n; ++*at)
+      if (is_same_incident(w, &w->s->outlier[*at], o, step))
+        return OLD_ENTRY;
+    take_culprit(w, o);
   }
   if (w->n == NI_SUM_OUTLIERS)
-    return NI_BLAME_NONE;
+    return NO_ENTRY;
   if (o->began != UINT32_MAX)
     o->began_host = w->s->process[o->began].host;
-  return w->n;
+  *at = w->n;
+  return NEW_ENTRY;
 }
 
 /*
@@ -456,11 +477,12 @@ static void count_waiting(struct incident_search *w, uint32_t i, const struct ni
 
 static void add_operation(struct incident_search *w, const struct ni_outlier *from) {
   struct ni_outlier o = *from;
-  uint32_t i = find_entry(w, &o);
-  if (i == NI_BLAME_NONE)
+  uint32_t i = 0;
+  const enum entry entry = find_entry(w, &o, &i);
+  if (entry == NO_ENTRY)
     return;
   struct ni_outlier *x = &w->s->outlier[i];
-  if (i == w->n) {
+  if (entry == NEW_ENTRY) {
     w->n++;
     *x = o;
     x->most_us = o.lost_us; /* they come by their loss */

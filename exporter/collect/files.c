@@ -74,7 +74,7 @@ static int read_text(int fd, char text[64]) {
  * By how much the wall clock is ahead of the monotonic one. The two differ by the same amount until somebody
  * sets the first, so what was measured before stays: a stamp is the same time in each sweep then.
  */
-static int64_t measure_clock_lead(int64_t before) {
+static int64_t measure_wall_ahead(int64_t before) {
   int64_t narrowest = INT64_MAX, ahead = before;
   for (int i = 0; i < 3; i++) { /* this thread may have to wait between two clocks */
     int64_t from = (int64_t)ni_now_ns(CLOCK_MONOTONIC), real = (int64_t)ni_now_ns(CLOCK_REALTIME);
@@ -98,7 +98,7 @@ static bool is_gone(int e) { return e == -ENODEV || e == -ENOENT || e == -ENXIO 
 
 static void read_files(struct ni_counter_reader *r, struct ni_reading *out) {
   struct files *x = (struct files *)r;
-  int64_t ahead = x->ahead_ns = measure_clock_lead(x->ahead_ns);
+  int64_t ahead = x->ahead_ns = measure_wall_ahead(x->ahead_ns);
   NI_EACH(const struct file, f, x->file, x->n) {
     char text[64];
     bool stamped = x->folder[f->folder].stamped;

@@ -69,7 +69,7 @@ void ni_collect_join(struct ni_drain *d) {
   head->next = s;
 }
 
-static void append_chain(struct ni_comm_writer *s, uint32_t slot) {
+static void append_to_todo(struct ni_comm_writer *s, uint32_t slot) {
   while (slot) {
     struct ni_op *op = op_at(slot);
     uint32_t next = ni_load_rlx(&op->next);
@@ -83,7 +83,7 @@ static int collect_side(struct ni_drain *d, struct ni_comm_writer *s) {
   /* its final line is out: what finishes at exit after it is in flight there */
   if (s->stage != NI_STAGE_LIVE)
     return 0;
-  append_chain(s, ni_done_drain(&ni_g.arena, &s->comm->done, &n));
+  append_to_todo(s, ni_done_drain(&ni_g.arena, &s->comm->done, &n));
   if (n)
     ni_drain_busy(d, s);
   return n != 0;

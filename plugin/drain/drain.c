@@ -131,7 +131,7 @@ static int too_young(const struct ni_drain *d, const struct ni_op *op) {
 static int format_todo(struct ni_drain *d, struct ni_comm_writer *s) {
   for (int kind = 0; kind < NI_KIND_COUNT; kind++)
     while (s->kind[kind].todo.n) {
-      if (kind == NI_KIND_COLL && ni_fused_wait(s))
+      if (kind == NI_KIND_COLL && ni_fused_set_aside(s))
         continue;
       int rc = ni_drain_check(d);
       if (rc == 0 && d->patient && too_young(d, op_at(s->kind[kind].todo.first))) {

@@ -11,7 +11,7 @@ const struct ni_fused_span *ni_fused_span_of(const struct ni_comm_writer *s, uin
   return NULL;
 }
 
-bool ni_fused_wait(struct ni_comm_writer *s) {
+bool ni_fused_set_aside(struct ni_comm_writer *s) {
   struct ni_chain *todo = &s->kind[NI_KIND_COLL].todo;
   const struct ni_op *op = op_at(todo->first);
   if (!(op->origin & NI_OP_TAIL) || s->fused.ended)

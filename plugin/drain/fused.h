@@ -15,7 +15,7 @@
 #include "format/timing.h"
 
 /* Takes a tail that has to wait out of its way: true, and it is no longer the first of todo. */
-bool ni_fused_wait(struct ni_comm_writer *s);
+bool ni_fused_set_aside(struct ni_comm_writer *s);
 
 /* The time of a head is known; t may be without any. Its tails go on. */
 void ni_fused_head(struct ni_drain *d, struct ni_comm_writer *s, uint32_t group, const struct ni_timing_in *t,

@@ -469,13 +469,13 @@ static void add_process(struct ni_rows *r, const struct ni_line *l) {
   memset(r->seen, 0, sizeof r->seen);
 }
 
-int ni_rows_marker(void *arg, char *text, size_t len) {
+int ni_rows_add_marker(void *arg, char *text, size_t len) {
   int e;
   (void)ni_scan_text(((struct ni_rows *)arg)->scan, text, len, &e);
   return e;
 }
 
-int ni_rows_line(void *arg, char *text, size_t len) {
+int ni_rows_add_line(void *arg, char *text, size_t len) {
   struct ni_rows *r = arg;
   int e;
   const struct ni_line *l = ni_scan_text(r->scan, text, len, &e);

@@ -1,7 +1,7 @@
 /*
  * Lines of a log -> a batch LOGS: sums by rank, communicator, function and size class.
  *
- *   tail.h ─▶ ni_rows_line() ─▶ rows.b: counts, nvidia, accounts; whose log it is: rows.b.file
+ *   tail.h ─▶ ni_rows_add_line() ─▶ rows.b: counts, nvidia, accounts; whose log it is: rows.b.file
  *
  * A communicator's GPU stands in its comm line alone, which may lie before the place where a reader goes on,
  * or in an earlier file: so it is kept for each life of a process, and comes as well from the state's lives
@@ -51,9 +51,9 @@ void ni_rows_turn(struct ni_rows *r);
 /* An empty batch of that file, which ends where it begins. */
 void ni_rows_begin(struct ni_rows *r, const struct ni_live_file *f);
 /* As ni_tail_line; arg: struct ni_rows. */
-int ni_rows_line(void *arg, char *text, size_t len);
+int ni_rows_add_line(void *arg, char *text, size_t len);
 /* The same for a line that was taken before and is asked only whose the records behind it are. */
-int ni_rows_marker(void *arg, char *text, size_t len);
+int ni_rows_add_marker(void *arg, char *text, size_t len);
 /* So much is in the batch that the next member might not find room. */
 bool ni_rows_full(const struct ni_rows *r);
 /* A communicator's rank here, and its GPU, from where it is known. who NULL: its GPU alone. */

@@ -279,7 +279,7 @@ static void identify_file(struct ni_live_file *f, const char *path, const uint8_
 /* NVIDIA's v4.3 and later: finds the line before the slice that says whose its first records are. */
 static int find_marker(struct ni_watch *w, int fd, uint64_t at) {
   uint64_t behind;
-  int e = ni_tail_marker(w->tail, fd, at, ni_rows_marker, &w->rows, &behind);
+  int e = ni_tail_marker(w->tail, fd, at, ni_rows_add_marker, &w->rows, &behind);
   if (e == 1)
     ni_scan_skip_records(w->rows.scan, behind);
   return e;
@@ -304,7 +304,7 @@ static int read_log(struct ni_watch *w, struct log *l, ni_watch_emit *emit, void
     if (!gzip)
       e = find_marker(w, fd, at.at);
     while (e >= 0 && !l->due &&
-           (e = ni_tail_step(w->tail, fd, gzip, &at, ni_rows_line, &w->rows, &w->rows.b.totals)) == 1) {
+           (e = ni_tail_step(w->tail, fd, gzip, &at, ni_rows_add_line, &w->rows, &w->rows.b.totals)) == 1) {
       /* A member is not looked back into: its slice is larger where a batch goes on. */
       bool within = gzip && ni_scan_count_owed(w->rows.scan) && at.at - l->f.to < 16 * SLICE_BYTES;
       l->due = (at.at - l->f.to >= SLICE_BYTES && !within) || ni_rows_full(&w->rows);

@@ -290,8 +290,8 @@ static void say_agreement(FILE *f, const struct ni_hang_ras *r) {
            NI_COUNT(a->compared));
   if (a->n_differences && !r->asked_ns)
     fputs(" (a saved answer may be of another moment)", f);
-  if (a->only_ras)
-    ni_say(f, "; of %s more only RAS tells", NI_COUNT(a->only_ras));
+  if (a->ranks_only_ras)
+    ni_say(f, "; of %s more only RAS tells", NI_COUNT(a->ranks_only_ras));
   if (a->comms_only_ras)
     ni_say(f, "; %s %s only RAS knows", NI_COUNT(a->comms_only_ras),
            ni_plural(a->comms_only_ras, "communicator", "communicators"));
@@ -456,7 +456,7 @@ static void write_json_agreement(struct ni_json *j, const struct ni_hang_ras *r)
     ni_json_u64(j, "ranks", a->ranks);
     ni_json_u64(j, "compared", a->compared);
     ni_json_u64(j, "agree", a->agree);
-    ni_json_u64(j, "ranks_only_ras", a->only_ras);
+    ni_json_u64(j, "ranks_only_ras", a->ranks_only_ras);
     ni_json_u64(j, "communicators_only_ras", a->comms_only_ras);
     ni_json_u64(j, "communicators_only_plugin", a->comms_only_plugin);
     ni_json_u64(j, "n_differences", a->n_differences);

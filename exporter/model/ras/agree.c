@@ -142,7 +142,7 @@ int ni_ras_agree(struct ni_ras_agreement *a, const struct ni_ras *ras, const str
     if (!seen[i])
       a->comms_only_ras++;
     else if (ras->comm[i].n > seen[i])
-      a->only_ras += ras->comm[i].n - seen[i];
+      a->ranks_only_ras += ras->comm[i].n - seen[i];
   }
   ni_map_free(&comms);
   ni_map_free(&others);

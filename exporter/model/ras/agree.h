@@ -43,7 +43,7 @@ struct ni_ras_agreement {
       /* of these ranks such as have counts by both; and those of them that agree in all */
       agree;
   /* ranks, of communicators that both know, of which only RAS tells */
-  size_t only_ras;
+  size_t ranks_only_ras;
   size_t comms_only_ras, comms_only_plugin; /* communicators; those that were destroyed do not count */
 };
 

@@ -330,7 +330,7 @@ static void late_to_many_at_once(void **ctx) {
           "time_us\":50,"
           "\"coll_timing_source\":\"kernel_gpu\",\"coll_enqueue_ns\":%llu,\"rec_sn\":%u}}",
           rank, (unsigned long long)(began / 1000 + 9000000), i, (unsigned long long)called, i);
-      assert_int_equal(ni_rows_line(&r, line, (size_t)n), 0);
+      assert_int_equal(ni_rows_add_line(&r, line, (size_t)n), 0);
     }
   for (uint32_t i = 0; i < r.b.n_counts; i++) {
     if (r.b.counts[i].late_n)

@@ -13,13 +13,13 @@ tools=${BUILD:-build}/format-$CLANG_FORMAT-$PRETTIER
 install_tools() {
   command -v npm >/dev/null || return 1
   rm -rf "$tools.new"
-  mkdir -p "${tools%/*}"
   test/lib/venv.sh "$tools.new/python" || return 1
   "$tools.new/python/bin/pip" install --quiet --disable-pip-version-check "clang-format==$CLANG_FORMAT" || return 1
   npm install --prefix "$tools.new" --ignore-scripts --no-audit --no-fund --loglevel=error "prettier@$PRETTIER" || return 1
   rm -rf "$tools"
   mv "$tools.new" "$tools"
 }
+mkdir -p "${tools%/*}"
 if [ ! -d "$tools" ] && ! install_tools >"$tools.log" 2>&1; then
   echo "format.sh: clang-format $CLANG_FORMAT and prettier $PRETTIER cannot be had ($tools.log)" >&2
   exit 77

@@ -430,6 +430,14 @@ static void test_lead(void **state) {
       place[r][k].usual_us = place[r][k].mean_us = r == LATE ? 11000 : 10000;
   assert_int_equal(ni_compare_places(&b, &c), 0); /* nobody runs ahead: it is late by the sum */
   assert_true(lead[LATE].rate == 0 && lead[LATE].apart == 1);
+  assert_true(c.level_us > 59000 && c.level_us < 61000);
+  /* Half of the ranks count their operations from elsewhere: nobody computes in the places of both halves. */
+  for (uint32_t r = RANKS / 2; r < RANKS; r++)
+    for (uint32_t k = 0; k < PLACES; k++)
+      place[r][k].at = place[r][k].name = 100 + k;
+  assert_int_equal(ni_compare_places(&b, &c), 0);
+  assert_true(c.level_us > 59000 && c.level_us < 61000);
+  assert_true(over[LATE] > 5900 && over[LATE] < 6100);
 }
 
 static bool paces(const struct ni_blame *b, uint32_t rank) {

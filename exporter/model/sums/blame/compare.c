@@ -77,11 +77,11 @@ static uint64_t find_majority_wait(const struct member_place *at, size_t n) {
 /*
  * Adds what the members take longer in one place. A member is odd if it takes far longer or shorter there
  * than it does elsewhere: it may wait for something else. Where many are odd the place is not compared at
- * all. Else an odd member is left out if it does wait for something else than most. Returns the place's
- * baseline.
+ * all. Else an odd member is left out if it does wait for something else than most. level: by rank, the sum
+ * of the baselines of the places that it has.
  */
-static float add_place_excess(struct member_place *at, size_t n, float little, const float *middle,
-                              float *over) {
+static void add_place_excess(struct member_place *at, size_t n, float little, const float *middle,
+                             float *over, float *level) {
   const float baseline = at[n == 2 ? 0 : (n - 1) / 4].usual_us;
   const uint64_t name = find_majority_wait(at, n);
   size_t odd = 0;
@@ -90,13 +90,26 @@ static float add_place_excess(struct member_place *at, size_t n, float little, c
       const float times = (at[i].usual_us + little) / (baseline + little) / middle[at[i].rank];
       const bool is_odd = !(times <= ODD_PLACE && times * ODD_PLACE >= 1);
       if (pass == 0 && (odd += is_odd) * ODD_MOST > n)
-        return 0;
-      if (pass == 1)
-        at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
-      if (pass == 1 && !(is_odd && at[i].name != name))
+        return;
+      if (pass == 0)
+        continue;
+      at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
+      level[at[i].rank] += baseline;
+      if (!(is_odd && at[i].name != name))
         over[at[i].rank] = (isnan(over[at[i].rank]) ? 0 : over[at[i].rank]) + at[i].usual_us - baseline;
     }
-  return baseline;
+}
+
+/*
+ * Own time of a step that is seen: the median of the members. Not the sum of all places, because members may
+ * have different ones: half of them count theirs from elsewhere.
+ */
+static float find_level(const struct ni_compared *w, const float *level, float *scratch) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < w->n; i++)
+    if (level[w->member[i]] > 0)
+      scratch[n++] = level[w->member[i]];
+  return n ? ni_blame_quantile(scratch, n, 0.5) : 0;
 }
 
 /*
@@ -221,11 +234,13 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   for (uint32_t i = 0; i < w->n; i++)
     all += b->rank[w->member[i]].n_places;
   struct member_place *at = malloc((all + 1) * sizeof *at);
-  float *middle = malloc(((size_t)b->n_ranks + 1) * sizeof *middle),
-        *step_us = malloc((w->n + 1) * sizeof *step_us);
-  if (!at || !middle || !step_us) {
+  float *middle = malloc(((size_t)b->n_ranks + 1) * sizeof *middle);
+  float *level = calloc((size_t)b->n_ranks + 1, sizeof *level);
+  float *step_us = malloc((w->n + 1) * sizeof *step_us);
+  if (!at || !middle || !level || !step_us) {
     free(at);
     free(middle);
+    free(level);
     free(step_us);
     return -ENOMEM;
   }
@@ -253,15 +268,15 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
     middle[at[from].rank] = at[from + (to - from - 1) / 2].times;
   }
   qsort(at, n, sizeof *at, by_place);
-  w->level_us = 0;
   /* where a place is compared: how much longer it is there */
   for (size_t i = 0; i < n; i++)
     at[i].times = NAN;
   for (size_t from = 0, to; from < n; from = to) {
     to = find_place_end(at, n, from);
     if (to - from >= 2 && (to - from) * 2 >= (size_t)w->n)
-      w->level_us += add_place_excess(at + from, to - from, little, middle, w->over_us);
+      add_place_excess(at + from, to - from, little, middle, w->over_us, level);
   }
+  w->level_us = find_level(w, level, step_us);
   w->of_us = fmaxf(w->level_us, w->of_us);
   qsort(at, n, sizeof *at, by_order);
   for (size_t from = 0, to; from < n; from = to) {
@@ -273,6 +288,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   }
   free(at);
   free(middle);
+  free(level);
   free(step_us);
   return 0;
 }

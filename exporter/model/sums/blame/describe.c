@@ -48,13 +48,28 @@ static void put_ranks(struct ni_put_text *w, const struct ni_finding *f, const s
   }
 }
 
-/* Own time of a step: what it is and what it would be. */
+/* Of what is taken for all own time so much has to be seen, or a percentage of it says nothing. */
+#define SEEN_LEAST 0.5
+
+/*
+ * Own time of a step: what it is and what it would be, as far as it is seen. Where most of the computing is
+ * hidden behind operations, only how much longer it is.
+ */
 static void put_own_time(struct ni_put_text *w, const struct ni_cause *c, bool one) {
-  double baseline = c->share > 0 ? c->excess_us / c->share : 0;
-  char mine[32], theirs[32];
-  ni_put(w, " take%s %.1f %% longer between operations than %s with the same work: %s a step instead of %s",
-         one ? "s" : "", 100 * c->share, c->n_peers > 2 ? "ranks" : "the other rank",
-         ni_duration_text(baseline + c->excess_us, mine), ni_duration_text(baseline, theirs));
+  const double taken = c->share > 0 ? c->excess_us / c->share : 0;
+  const double baseline = c->seen_us > 0 ? c->seen_us : taken;
+  const char *peers = c->n_peers > 2 ? "ranks" : "the other rank";
+  char more[32], mine[32], theirs[32];
+  ni_duration_text(c->excess_us, more);
+  ni_duration_text(baseline + c->excess_us, mine);
+  ni_duration_text(baseline, theirs);
+  if (baseline < SEEN_LEAST * taken)
+    ni_put(w, " take%s %s a step longer between operations than %s with the same work", one ? "s" : "", more,
+           peers);
+  else
+    ni_put(w,
+           " take%s %.1f %% longer between operations than %s with the same work: %s a step instead of %s",
+           one ? "s" : "", baseline > 0 ? 100 * c->excess_us / baseline : 0, peers, mine, theirs);
 }
 
 /* Megatron calls all groups of a kind the same. */

@@ -46,7 +46,7 @@ struct rank_lateness { /* what one rank shows */
   float area;      /* of bursts: ni_bursts */
   enum ni_burst_shape shape;
   bool *hit;
-  float excess_us, share, of_gaps;
+  float excess_us, share, of_gaps, seen_us;
   struct ni_lead lead;
   uint32_t n_peers;
 };
@@ -244,6 +244,7 @@ static void find_bursts(struct lateness *w, float noise, enum ni_burst_shape sha
                                   .share = found.excess,
                                   .excess_us = found.excess * w->c.of_us,
                                   .of_gaps = found.excess * w->c.of_us / w->c.level_us,
+                                  .seen_us = w->c.level_us,
                                   .n_peers = w->c.n,
                                   .area = found.area};
     else
@@ -312,6 +313,7 @@ static void judge_rank(struct lateness *w, uint32_t i, float noise) {
                               .excess_us = mean * w->c.of_us,
                               .share = mean,
                               .of_gaps = mean * w->c.of_us / w->c.level_us,
+                              .seen_us = w->c.level_us,
                               .n_peers = w->c.n,
                               .lead = w->c.lead[w->c.member[i]]};
   /* Places are means over the run. An interval of the run adds less to each of them, by one factor. */
@@ -319,6 +321,7 @@ static void judge_rank(struct lateness *w, uint32_t i, float noise) {
   if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* the sum of its gaps says nothing then */
     l->excess_us *= l->lead.of_sum;
     l->share = l->lead.rate / of_run;
+    l->seen_us = 0;
     l->lead = (struct ni_lead){.part = 1};
     l->late = l->share >= NI_CAUSE_OWN_FLOOR;
   }
@@ -481,7 +484,7 @@ static bool is_in_class(const struct lateness *w, uint32_t rank, uint32_t cls) {
 /* What the ranks of a host show together. */
 struct host_lateness {
   uint32_t there, n, launched, elsewhere, n_elsewhere, from, to;
-  float sum, share, of_gaps, most;
+  float sum, share, of_gaps, seen_us, most;
   struct ni_lead lead; /* sums */
 };
 
@@ -510,6 +513,7 @@ static struct host_lateness sum_up_host(const struct lateness *w, uint32_t h,
     x.most = fmaxf(x.most, l->share);
     x.share += l->share;
     x.of_gaps += l->of_gaps;
+    x.seen_us += l->seen_us;
     x.lead.part += l->lead.part;
     x.lead.apart += l->lead.apart;
     x.n++;
@@ -589,6 +593,7 @@ static int name_late_hosts(struct lateness *w, struct ni_causes *out,
     c->excess_us = x.sum / (float)x.n;
     c->share = x.share / (float)x.n;
     c->of_gaps = x.of_gaps / (float)x.n;
+    c->seen_us = launch ? 0 : x.seen_us / (float)x.n;
     c->launch = launch;
     c->rest = belongs == is_late_on;
     if (belongs == is_late_on)
@@ -642,6 +647,7 @@ static int name_late_ranks(struct lateness *w, struct ni_causes *out) {
     c->excess_us = l->excess_us;
     c->share = l->share;
     c->of_gaps = l->of_gaps;
+    c->seen_us = l->seen_us;
     c->launch = l->launch;
     if (!l->bursts)
       c->lead = l->lead;

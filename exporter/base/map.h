@@ -23,7 +23,7 @@ struct ni_map { /* all 0: empty */
  * of which nobody knew when it began is taken for the first one that is asked for with a beginning. A new one
  * gets the number `next`.
  */
-int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t next);
+int64_t ni_map_find_or_add(struct ni_map *m, uint64_t name, uint64_t began, uint32_t next);
 int64_t ni_map_get(const struct ni_map *m, uint64_t name, uint64_t began); /* the same; -1: there is none */
 /*
  * For reading the same once more: no thing began yet, but all keep their numbers. The same asking in the same

@@ -144,7 +144,7 @@ static struct dump_group *find_or_add_group(struct dump_reading *r, const struct
     return &r->group[k];
   if (r->n >= NI_HANG_GROUPS || !ni_array_room(r->group, r->n, r->cap))
     return NULL;
-  if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0)
+  if (ni_map_find_or_add(&r->names, key, 0, (uint32_t)r->n) < 0)
     return NULL;
   struct dump_group *g = &r->group[r->n++];
   *g = (struct dump_group){.last_sn = NI_HANG_NONE,

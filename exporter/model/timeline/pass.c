@@ -73,7 +73,7 @@ static int64_t find_member(struct pass_reading *x, const struct ni_line *l) {
   if (!ni_array_room(r->member, r->n_members, r->cap_members))
     return -ENOMEM;
   uint64_t name = ni_hash(ni_hash(x->process, l->ident.comm_hash), (uint32_t)l->ident.rank);
-  int64_t first = ni_map_find(&r->instances, name, 0, r->n_members);
+  int64_t first = ni_map_find_or_add(&r->instances, name, 0, r->n_members);
   if (first < 0)
     return first;
   r->member[r->n_members++] = (struct ni_tr_member){

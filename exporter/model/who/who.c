@@ -62,7 +62,7 @@ static int keep_smallest_name(struct ni_who_comm *c, struct ni_who_member *m, co
 }
 
 /* Finds the communicator, or adds it. Sets only what identifies it. */
-static int64_t find_comm(struct ni_who *w, uint64_t name, uint32_t run, const struct ni_ident *id) {
+static int64_t find_or_add_comm(struct ni_who *w, uint64_t name, uint32_t run, const struct ni_ident *id) {
   if (!ni_array_room(w->comm, w->n_comms, w->cap_comms))
     return -ENOMEM;
   int64_t k = ni_map_find_or_add(&w->comm_names, name, 0, (uint32_t)w->n_comms);
@@ -83,7 +83,7 @@ int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const st
   struct ni_who_member *m = &w->member[k];
   /* lines change their member often, so the communicator is looked up here alone */
   if ((size_t)k == w->n_members) {
-    int64_t comm = find_comm(w, comm_name, run, id);
+    int64_t comm = find_or_add_comm(w, comm_name, run, id);
     if (comm < 0)
       return comm;
     *m = (struct ni_who_member){.process = process,

@@ -26,7 +26,7 @@ static int64_t store_number(struct ni_map *m, uint64_t name, uint64_t began, int
   return number;
 }
 
-int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t next) {
+int64_t ni_map_find_or_add(struct ni_map *m, uint64_t name, uint64_t began, uint32_t next) {
   const struct ni_map_place *newest = find_place(m, name);
   if (began == 0)
     return newest ? newest->number : store_number(m, name, 0, next);

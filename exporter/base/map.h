@@ -20,11 +20,11 @@ struct ni_map { /* all 0: empty */
 
 /*
  * The number of the thing with that name that began then; began 0: whichever of that name began last. A thing
- * of which nobody knew when it began is taken for the first one that is asked for with a beginning. A new one
- * gets the number `next`.
+ * of which nobody knew when it began is taken for the first one that is asked for with a beginning. One that
+ * is not there is added, with the number `next`.
  */
-int64_t ni_map_find(struct ni_map *m, uint64_t name, uint64_t began, uint32_t next);
-int64_t ni_map_get(const struct ni_map *m, uint64_t name, uint64_t began); /* the same; -1: there is none */
+int64_t ni_map_find_or_add(struct ni_map *m, uint64_t name, uint64_t began, uint32_t next);
+int64_t ni_map_get(const struct ni_map *m, uint64_t name, uint64_t began); /* adds none; -1: there is none */
 /*
  * For reading the same once more: no thing began yet, but all keep their numbers. The same asking in the same
  * order finds them.

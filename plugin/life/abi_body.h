@@ -210,7 +210,8 @@ static void *start_other(void *context, const NI_DESCR *d) {
   return ni_cb_event_start(context, kind, &s);
 }
 
-static inline __attribute__((always_inline)) enum ni_result start(void *context, void **handle, NI_DESCR *d) {
+static inline __attribute__((always_inline)) enum ni_result take_start(void *context, void **handle,
+                                                                       NI_DESCR *d) {
   if (ni_unlikely(!handle))
     return NI_RES_SUCCESS;
   *handle = NULL; /* first of all: the core reads it whatever we do (callbacks 4.5) */
@@ -267,8 +268,8 @@ static inline __attribute__((always_inline)) enum ni_result start(void *context,
   return NI_RES_SUCCESS;
 }
 
-static inline __attribute__((always_inline)) enum ni_result state(void *handle, enum ni_prof_state st,
-                                                                  NI_STATE *args) {
+static inline __attribute__((always_inline)) enum ni_result take_state(void *handle, enum ni_prof_state st,
+                                                                       NI_STATE *args) {
 #if NI_ABI >= 4
   if (ni_likely(st == NI_ST_KERNEL_CH_STOP && args)) {
     ni_cb_channel_stamp(handle, args->kernelCh.pTimer);
@@ -295,7 +296,7 @@ static inline __attribute__((always_inline)) enum ni_result state(void *handle, 
    * cuts it.
    */
   uint64_t value = args ? args->proxyStep.transSize : 0;
-#else
+#else /* below 4 */
   uint64_t value = args ? args->proxyOp.transSize : 0;
 #endif
   ni_cb_state(handle, (uint32_t)st, args ? &value : NULL);
@@ -311,27 +312,29 @@ __attribute__((noinline, cold)) static enum ni_result start_and_note(void *conte
     *handle = NULL;
   if (!armed)
     return NI_RES_SUCCESS;
-  enum ni_result rc = start(context, handle, d);
+  enum ni_result rc = take_start(context, handle, d);
   if (handle)
     ni_trace_started(*handle);
   return rc;
 }
 static enum ni_result start_event(void *context, void **handle, NI_DESCR *d) {
   uint32_t armed = ni_load_acq(&ni_g.armed);
-  return ni_likely(armed == NI_ARMED) ? start(context, handle, d) : start_and_note(context, handle, d, armed);
+  return ni_likely(armed == NI_ARMED) ? take_start(context, handle, d)
+                                      : start_and_note(context, handle, d, armed);
 }
 __attribute__((noinline, cold)) static enum ni_result state_and_note(void *handle, enum ni_prof_state st,
                                                                      NI_STATE *args, uint32_t armed) {
   if (!armed)
     return NI_RES_SUCCESS;
-  enum ni_result rc = state(handle, st, args);
+  enum ni_result rc = take_state(handle, st, args);
   if (st == NI_ST_KERNEL_CH_STOP)
     ni_trace_stamped(handle);
   return rc;
 }
 static enum ni_result record_state(void *handle, enum ni_prof_state st, NI_STATE *args) {
   uint32_t armed = ni_load_acq(&ni_g.armed);
-  return ni_likely(armed == NI_ARMED) ? state(handle, st, args) : state_and_note(handle, st, args, armed);
+  return ni_likely(armed == NI_ARMED) ? take_state(handle, st, args)
+                                      : state_and_note(handle, st, args, armed);
 }
 
 extern const NI_VTABLE NI_SYMBOL;

@@ -55,7 +55,7 @@ struct ni_rows_late {
   uint64_t now;
 };
 
-static struct late_comm *find_comm(struct ni_rows_late *l, uint64_t hash) {
+static struct late_comm *find_or_add_comm(struct ni_rows_late *l, uint64_t hash) {
   struct late_comm *c = l->newest ? l->newest : l->comm;
   for (int i = 0; i < COMMS && (!c->used || c->hash != hash); i++)
     if (l->comm[i].used < c->used || (l->comm[i].used && l->comm[i].hash == hash))
@@ -105,7 +105,7 @@ static bool find_last(struct late_comm *c, struct late_op *o, struct last_one *o
 static bool note_arrival(struct ni_rows_late *l, uint64_t hash, int32_t rank, const struct ni_live_who *who,
                          enum ni_func func, uint64_t sn, uint32_t size_class, uint64_t ns,
                          struct last_one *one) {
-  struct late_comm *c = find_comm(l, hash);
+  struct late_comm *c = find_or_add_comm(l, hash);
   int k = 0;
   bool told = false;
   while (k < c->n && c->rank[k] != rank)
@@ -250,7 +250,7 @@ static uint64_t hash_who(const struct ni_live_who *w) {
 }
 
 /* Whom the line's header names. */
-static struct ni_rows_seen *find_who(struct ni_rows *r, const struct ni_ident *id) {
+static struct ni_rows_seen *find_or_add_who(struct ni_rows *r, const struct ni_ident *id) {
   struct ni_rows_seen *s = &r->seen[SEEN(id)];
   const char *name = id->comm_name ? id->comm_name : "";
   uint64_t key;
@@ -279,8 +279,9 @@ static struct ni_rows_seen *find_who(struct ni_rows *r, const struct ni_ident *i
 static void add_saturated(uint64_t *to, uint64_t n) { *to = n > INT64_MAX - *to ? INT64_MAX : *to + n; }
 
 /* The row of that key, or a new one with only the key; NULL: no room (*e 0, counted) or no memory. */
-static struct ni_live_counts *find_counts(struct ni_rows *r, const struct ni_live_who *w, uint64_t hash,
-                                          const char *func, uint32_t size_class, int *e) {
+static struct ni_live_counts *find_or_add_counts(struct ni_rows *r, const struct ni_live_who *w,
+                                                 uint64_t hash, const char *func, uint32_t size_class,
+                                                 int *e) {
   struct ni_live_counts key;
   uint32_t k;
   memset(&key, 0, sizeof key); /* rows are compared as bytes */
@@ -353,9 +354,9 @@ static int add_nvidia(struct ni_rows *r, const struct ni_rows_seen *w, const str
  * in no histogram.
  */
 static int add_rollup(struct ni_rows *r, const struct ni_line *l) {
-  const struct ni_rows_seen *w = find_who(r, &l->ident);
+  const struct ni_rows_seen *w = find_or_add_who(r, &l->ident);
   int e = 0;
-  struct ni_live_counts *c = find_counts(r, &w->who, w->hash, l->rollup.func, 0, &e);
+  struct ni_live_counts *c = find_or_add_counts(r, &w->who, w->hash, l->rollup.func, 0, &e);
   if (c) {
     add_saturated(&c->rolled, l->rollup.count);
     add_saturated(&c->rolled_bytes, l->rollup.sum_bytes);
@@ -365,7 +366,7 @@ static int add_rollup(struct ni_rows *r, const struct ni_line *l) {
 
 static int count_op(struct ni_rows *r, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
-  struct ni_rows_seen *w = find_who(r, &l->ident);
+  struct ni_rows_seen *w = find_or_add_who(r, &l->ident);
   enum ni_func func = ni_func_from_name(o->func);
   bool timed = (o->timing == NI_TIMING_KERNEL_GPU || o->timing == NI_TIMING_KERNEL_CPU) &&
       ni_implausible(o) == NI_PLAUSIBLE;
@@ -377,7 +378,7 @@ static int count_op(struct ni_rows *r, const struct ni_line *l) {
   int e = 0;
   uint32_t *row = func == NI_FUNC_OTHER ? NULL : &w->row[func][size_class];
   struct ni_live_counts *c =
-      row && *row ? &r->b.counts[*row - 1] : find_counts(r, &w->who, w->hash, o->func, size_class, &e);
+      row && *row ? &r->b.counts[*row - 1] : find_or_add_counts(r, &w->who, w->hash, o->func, size_class, &e);
   if (!c)
     return e;
   if (row)
@@ -406,7 +407,7 @@ static int count_op(struct ni_rows *r, const struct ni_line *l) {
   if (!note_arrival(r->late, l->ident.comm_hash, l->ident.rank, &w->who, func, o->sn, size_class,
                     o->enqueue_ns, &one))
     return 0;
-  c = find_counts(r, &one.who, hash_who(&one.who), ni_func_table[one.func].name, one.size_class, &e);
+  c = find_or_add_counts(r, &one.who, hash_who(&one.who), ni_func_table[one.func].name, one.size_class, &e);
   if (c) {
     c->late_n++;
     add_saturated(&c->late_ns, one.ns);
@@ -417,7 +418,7 @@ static int count_op(struct ni_rows *r, const struct ni_line *l) {
 /* begins: it is a comm line. For a life only the newest numbers are needed. */
 static int add_account(struct ni_rows *r, const struct ni_line *l, bool begins) {
   struct ni_live_account *at = NULL,
-                         a = {.who = find_who(r, &l->ident)->who,
+                         a = {.who = find_or_add_who(r, &l->ident)->who,
                               .hash = l->ident.comm_hash,
                               .comm_rank = l->ident.rank,
                               .begins = begins};
@@ -455,8 +456,8 @@ static int add_comm(struct ni_rows *r, const struct ni_line *l) {
   int e = ni_rows_comm(r, r->b.file.pid, r->b.file.start_ns, l->ident.comm_hash, l->ident.rank, c->gpu_index,
                        c->gpu_pci, NULL);
   memset(r->seen, 0, sizeof r->seen);
-  (void)note_arrival(r->late, l->ident.comm_hash, l->ident.rank, &find_who(r, &l->ident)->who, NI_FUNC_OTHER,
-                     0, 0, 0, NULL);
+  (void)note_arrival(r->late, l->ident.comm_hash, l->ident.rank, &find_or_add_who(r, &l->ident)->who,
+                     NI_FUNC_OTHER, 0, 0, 0, NULL);
   return e < 0 ? e : add_account(r, l, true);
 }
 

@@ -144,7 +144,7 @@ const char *read_prometheus(const ni_top *t, ni_top_source *s, ni_top_source *o,
     for (const char *l : labels)
       key = ni_hash_text(key, metric[l].get(label) ? "" : std::string(label).c_str());
     ni_top_items *l = &o->list[kind];
-    int64_t at = ni_map_find(&known[kind], key, 0, (uint32_t)l->n);
+    int64_t at = ni_map_find_or_add(&known[kind], key, 0, (uint32_t)l->n);
     char *item = at >= 0 && (size_t)at < l->n ? l->item + (size_t)at * ni_top_tables[kind].bytes
         : at < 0                              ? nullptr
                                               : more(t, s, l, kind, "", metric);

@@ -147,9 +147,9 @@ static bool add_rank(struct ni_top *t, const struct ni_top_source *s, struct ni_
   if (t->users && r->uid >= 0)
     ni_put(&w, " (uid %.0f)", r->uid);
   uint64_t name = ni_hash_text(1, r->label);
-  (void)ni_map_find(seen, ni_hash_text(0, r->node), 0, 0);
-  (void)ni_map_find(seen + 1, name, 0, 0);
-  (void)ni_map_find(seen + 2, hash_numbered(name, r->rank), 0, 0);
+  (void)ni_map_find_or_add(seen, ni_hash_text(0, r->node), 0, 0);
+  (void)ni_map_find_or_add(seen + 1, name, 0, 0);
+  (void)ni_map_find_or_add(seen + 2, hash_numbered(name, r->rank), 0, 0);
   t->in_flight += r->in_flight > 0 ? r->in_flight : 0;
   t->stuck += r->stuck > 0 ? r->stuck : 0;
   if (r->alive == 0)
@@ -195,8 +195,8 @@ int ni_top_look(struct ni_top *t) {
         if (kind == NI_TOP_NICS)
           c->used = c->link > 0 ? fmax(c->rx, c->tx) / c->link : NAN;
         if (kind == NI_TOP_GPUS)
-          (void)ni_map_find(seen + 3, hash_numbered(ni_hash_text(0, g->node), g->gpu), 0,
-                            (uint32_t)t->n[kind]);
+          (void)ni_map_find_or_add(seen + 3, hash_numbered(ni_hash_text(0, g->node), g->gpu), 0,
+                                   (uint32_t)t->n[kind]);
         t->item[kind][t->n[kind]++] = item;
       }
   }

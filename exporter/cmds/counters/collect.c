@@ -38,22 +38,23 @@ static int write_file(const struct collect *c, const struct ni_set *s, const str
   return e;
 }
 
-/*
- * Names on stderr files and folders that could not be read, or (left_out) those that are passed over on
- * purpose. Returns how many.
- */
-static size_t name_unread(const struct ni_set *s, bool left_out, const char *name) {
+/* Files and folders that could not be read, and those that are passed over on purpose. */
+enum unread_kind { NOT_READ, LEFT_OUT };
+
+/* Names on stderr paths of that kind. Returns how many. */
+static size_t name_unread_paths(const struct ni_set *s, enum unread_kind kind, const char *name) {
+  const char *what = kind == LEFT_OUT ? "left out" : "not read";
   size_t n = 0;
   NI_EACH(const struct ni_unread, u, s->unread, s->n_unread)
-  if (u->skipped == left_out && n++ < NAMED)
-    ni_say(stderr, "%s: %s: %s: %s\n", name, left_out ? "left out" : "not read", u->path, u->why);
+  if (u->skipped == (kind == LEFT_OUT) && n++ < NAMED)
+    ni_say(stderr, "%s: %s: %s: %s\n", name, what, u->path, u->why);
   if (n > NAMED)
-    ni_say(stderr, "%s: %s: and %s more\n", name, left_out ? "left out" : "not read", NI_COUNT(n - NAMED));
+    ni_say(stderr, "%s: %s: and %s more\n", name, what, NI_COUNT(n - NAMED));
   return n;
 }
 
 /* Names on stderr counters that exist and could not be read. Returns how many. */
-static size_t name_unreadable(const struct ni_set *s, const struct ni_reading *r, const char *name) {
+static size_t name_unread_counters(const struct ni_set *s, const struct ni_reading *r, const char *name) {
   size_t n = 0;
   for (size_t i = 0; i < s->n_counters; i++)
     if (r[i].state != NI_READ_OK && n++ < NAMED)
@@ -66,7 +67,7 @@ static size_t name_unreadable(const struct ni_set *s, const struct ni_reading *r
 static int collect_counters(const struct collect *c, const char *name) {
   struct ni_wanted wanted = {.all = true, .cxi_dir = c->from, .sources = c->from ? 1u << NI_METRIC_CXI : 0};
   struct ni_collector *collector = NULL;
-  char why[512] = "";
+  char why[512] = "", unreadable_text[64] = "";
   int64_t started = (int64_t)ni_now_ns(CLOCK_REALTIME);
   int code = NI_EXIT_COULD_NOT_RUN;
   ni_collector_raise_limit();
@@ -77,21 +78,22 @@ static int collect_counters(const struct collect *c, const char *name) {
     ni_say(stderr, "%s: %s\n", name, strerror(e ? -e : ENOMEM));
   } else {
     ni_collector_read(collector, r, THREADS);
-    size_t unread = name_unread(s, false, name), unreadable = name_unreadable(s, r, name);
+    const size_t paths = name_unread_paths(s, NOT_READ, name);
+    const size_t counters = name_unread_counters(s, r, name);
     if (!c->quiet)
-      name_unread(s, true, name);
+      (void)name_unread_paths(s, LEFT_OUT, name);
     if (!s->n_counters)
       ni_say(stderr, "%s: nothing to read %s%s\n", name, c->from ? "in " : "here: no NIC or GPU that counts",
              c->from ? c->from : "");
     else if (write_file(c, s, r, started, why, sizeof why) < 0)
       ni_say(stderr, "%s: %s: %s\n", name, c->file, why);
     else {
-      code = unread || unreadable ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
-      if (unreadable)
-        snprintf(why, sizeof why, ", %zu of them unreadable,", unreadable);
+      code = paths || counters ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+      if (counters)
+        snprintf(unreadable_text, sizeof unreadable_text, ", %zu of them unreadable,", counters);
       if (!c->quiet)
         ni_say(stderr, "%s: %s counters of %s %s%s in %.3f s\n", c->file, NI_COUNT(s->n_counters),
-               NI_COUNT(s->n_entities), ni_plural(s->n_entities, "source", "sources"), why,
+               NI_COUNT(s->n_entities), ni_plural(s->n_entities, "source", "sources"), unreadable_text,
                (double)((int64_t)ni_now_ns(CLOCK_REALTIME) - started) / 1e9);
     }
   }

@@ -72,8 +72,8 @@ static uint64_t hash_messages(const struct ni_imported_comm *c, int32_t peer, bo
 }
 
 /* *at SIZE_MAX: there are too many. */
-static int find_messages(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op,
-                         bool received, size_t *at) {
+static int find_or_add_messages(struct adding *x, const struct ni_imported *m,
+                                const struct ni_imported_op *op, bool received, size_t *at) {
   const struct ni_imported_comm *c = &m->comm[op->comm];
   const uint64_t of = ni_align_messages(op->root, received), key = ni_hash(ni_hash(0, op->comm), of);
   uint32_t k;
@@ -100,7 +100,7 @@ static int find_messages(struct adding *x, const struct ni_imported *m, const st
 static int add_message(struct adding *x, const struct ni_imported *m, const struct ni_imported_op *op,
                        bool received) {
   size_t at;
-  const int e = find_messages(x, m, op, received, &at);
+  const int e = find_or_add_messages(x, m, op, received, &at);
   if (e < 0 || at == SIZE_MAX)
     return e;
   struct ni_align_seat *s = &x->a->seat[at];

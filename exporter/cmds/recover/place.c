@@ -21,7 +21,7 @@ int ni_log_state_life(struct ni_log_state *s, uint64_t hash, int32_t rank, uint6
                       struct ni_log_life **out) {
   if (!ni_array_room(s->life, s->n, s->cap))
     return -ENOMEM;
-  int64_t k = ni_map_find(&s->names, hash_life(hash, rank), init_ns, (uint32_t)s->n);
+  int64_t k = ni_map_find_or_add(&s->names, hash_life(hash, rank), init_ns, (uint32_t)s->n);
   if (k < 0)
     return (int)k;
   if ((size_t)k == s->n) {

@@ -79,7 +79,7 @@ struct export {
 };
 
 static struct node *node_of(struct export *x, const char *name) {
-  int64_t at = ni_map_find(&x->names, ni_hash_text(1, name), 0, (uint32_t)x->n);
+  int64_t at = ni_map_find_or_add(&x->names, ni_hash_text(1, name), 0, (uint32_t)x->n);
   if (at >= 0 && (size_t)at < x->n)
     return x->node[at];
   struct node *n = at < 0 || x->n >= NI_GRID_CLIENTS_MAX || !ni_array_room(x->node, x->n, x->cap)

@@ -80,7 +80,8 @@ static char *keep_ranks(struct kineto_gathering *g, const char *text) {
 }
 
 /* NO_COMM: nothing is said of it. */
-static int find_communicator(struct kineto_gathering *g, const struct ni_kineto_args *a, uint32_t *comm) {
+static int find_or_add_communicator(struct kineto_gathering *g, const struct ni_kineto_args *a,
+                                    uint32_t *comm) {
   *comm = NO_COMM;
   if (!*a->group || a->size < 1 || a->size > INT32_MAX)
     return 0;
@@ -103,8 +104,8 @@ static int find_communicator(struct kineto_gathering *g, const struct ni_kineto_
 }
 
 /* A kernel of which nothing is said: a communicator of its stream, which is no other rank's. */
-static int find_communicator_of_stream(struct kineto_gathering *g, const struct ni_kineto_event *k,
-                                       uint32_t *comm) {
+static int find_or_add_communicator_of_stream(struct kineto_gathering *g, const struct ni_kineto_event *k,
+                                              uint32_t *comm) {
   bool is_new;
   uint64_t hash = ni_mix(mix_text(0, g->m->path) + ni_mix((uint64_t)k->args.stream) +
                          3 * ni_mix((uint64_t)k->args.device));
@@ -140,7 +141,7 @@ static int note_arguments(struct kineto_gathering *g, const struct ni_kineto_arg
   s->func = (uint8_t)ni_kineto_collective(a->collective);
   s->datatype = ni_imported_datatype_number(datatype);
   s->peer = s->func == NI_FUNC_SEND ? a->target : s->func == NI_FUNC_RECV ? a->source : NI_KINETO_NONE;
-  return find_communicator(g, a, &s->comm);
+  return find_or_add_communicator(g, a, &s->comm);
 }
 
 static int add_kernel(struct kineto_gathering *g, const struct ni_kineto_event *k) {
@@ -160,7 +161,7 @@ static int add_kernel(struct kineto_gathering *g, const struct ni_kineto_event *
     return -EFBIG;
   int e = note_arguments(g, &k->args, &x.said);
   if (e == 0 && x.said.comm == NO_COMM)
-    e = find_communicator_of_stream(g, k, &x.stream_comm);
+    e = find_or_add_communicator_of_stream(g, k, &x.stream_comm);
   if (e < 0)
     return e;
   if (!ni_array_room(g->kernel, g->n_kernels, g->cap_kernels))

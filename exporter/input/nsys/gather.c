@@ -101,8 +101,8 @@ static uint64_t hash_stream(const struct nsys_process *p, const struct comm_seat
 
 /* The communicator's number: by its id and the GPU, or where nothing is said of it one for each
  * stream, which is no other rank's. */
-static int find_communicator(struct nsys_process *p, const struct ni_nsys_kernel *k, uint64_t comm,
-                             uint32_t *out) {
+static int find_or_add_communicator(struct nsys_process *p, const struct ni_nsys_kernel *k, uint64_t comm,
+                                    uint32_t *out) {
   struct ni_imported *m = p->m;
   const struct comm_seat s = {comm, k->device, comm ? NI_DB_NONE : k->stream};
   if (p->last < m->n_comms && memcmp(&p->seat[p->last], &s, sizeof s) == 0) {
@@ -156,7 +156,7 @@ static int add_unused(struct nsys_process *p) {
     const struct comm_making *x = &g->making[i];
     if (p->m->n_comms == NI_IMPORTED_COMMS || is_seated(p->m, x))
       continue;
-    e = find_communicator(p, &(struct ni_nsys_kernel){.device = x->device}, x->comm, &comm);
+    e = find_or_add_communicator(p, &(struct ni_nsys_kernel){.device = x->device}, x->comm, &comm);
   }
   return e;
 }
@@ -222,7 +222,7 @@ static int make_operation(struct nsys_process *p, const struct ni_nsys_kernel *k
   if (k->launch == NI_DB_NONE)
     op.enqueue_ns = NI_IMPORTED_NEVER;
   const struct ni_nsys_range_row *call = ni_nsys_call_of(&p->g->groups, &p->g->t, k, &comm);
-  int e = find_communicator(p, k, comm, &op.comm);
+  int e = find_or_add_communicator(p, k, comm, &op.comm);
   if (e < 0)
     return e;
   if (call)

@@ -34,6 +34,7 @@ static void add_call_to_group(struct ni_nsys_group *x, const struct ni_nsys_rang
   x->last[find_kind(r->func)] = number;
 }
 
+/* One group for each outermost ncclGroupEnd, which alone gets its number. 0 or -ENOMEM. */
 static int find_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
   struct ni_nsys_group now = {0};
   unsigned depth = 0;
@@ -46,7 +47,10 @@ static int find_groups(struct ni_nsys_groups *g, struct ni_nsys_tables *t) {
       now = (struct ni_nsys_group){0};
     if (r->what == NI_NSYS_CALL && depth)
       add_call_to_group(&now, r, i);
-    if (r->what != NI_NSYS_GROUP_END || depth == 0 || --depth > 0)
+    if (r->what != NI_NSYS_GROUP_END || depth == 0)
+      continue;
+    depth--;
+    if (depth > 0)
       continue;
     if (!ni_array_room(g->group, g->n, g->cap))
       return -ENOMEM;

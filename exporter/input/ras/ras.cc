@@ -86,7 +86,7 @@ struct sense {
 };
 
 /* The place of a function's counts, NI_RAS_FUNCS: there is none left. */
-size_t find_place(ni_ras *r, string_view name) {
+size_t find_or_add_place(ni_ras *r, string_view name) {
   char key[sizeof r->func[0]];
   copy_text(key, name);
   for (size_t i = 0; i < r->n_funcs; i++)
@@ -114,7 +114,7 @@ void read_counts(ni_ras *r, sense &s, ni_ras_rank &x, od::object &o) {
       refuse("no JSON");
     if (f.value().get_uint64().get(n) || n > (uint64_t)INT64_MAX)
       return s.note_odd("a count that is no number of operations");
-    size_t at = find_place(r, name);
+    size_t at = find_or_add_place(r, name);
     if (at < NI_RAS_FUNCS)
       x.count[at] = n;
   }

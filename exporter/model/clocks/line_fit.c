@@ -92,6 +92,9 @@ static bool is_one_sided(const struct ni_line_bound *b) {
   return b->low == INT64_MIN || b->high == INT64_MAX;
 }
 
+/* Does it say which offset is likely? */
+static bool has_likely(const struct ni_line_bound *b) { return !is_one_sided(b) && b->within > 0; }
+
 /*
  * Rejects what lies far outside of everything else: wrong matches (a number that means two operations) and
  * clocks that were stepped. The measure is the offset that equal shares of the bounds from below and from
@@ -181,7 +184,7 @@ static double median(const struct ni_line_bound *b, size_t from, size_t to, doub
   double all = 0, below = 0;
   *n = 0;
   for (size_t i = from; i < to; i++) {
-    if (is_one_sided(&b[i]) || b[i].within <= 0)
+    if (!has_likely(&b[i]))
       continue;
     const double weight = 1 / ((double)b[i].within + WITHIN_LEAST);
     room[(*n)++] = (struct weighed){(double)b[i].likely - drift * (double)b[i].t, weight};
@@ -205,7 +208,7 @@ static double measure_spread_about(const struct ni_line_bound *b, size_t n, doub
                                    struct weighed *room) {
   size_t told = 0;
   for (size_t i = 0; i < n; i++) {
-    if (is_one_sided(&b[i]) || b[i].within <= 0)
+    if (!has_likely(&b[i]))
       continue;
     room[told++] = (struct weighed){.value = fabs((double)b[i].likely - offset - drift * (double)b[i].t)};
   }
@@ -216,26 +219,27 @@ static double measure_spread_about(const struct ni_line_bound *b, size_t n, doub
 }
 
 /*
- * The least squares of those that lie no further from the line than most do. Medians of a few leave much to
- * chance.
+ * The least squares of those that lie no farther from the line than three times the median distance: a line
+ * through medians of a few leaves much to chance. It stays as it is where bounds that have an offset are
+ * fewer than NI_LINE_DRIFT_BOUNDS, or are all of one time.
  */
 static void refine_line(const struct ni_line_bound *b, size_t n, double *drift, double *offset,
                         struct weighed *room) {
   size_t told = 0;
   double w = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (size_t i = 0; i < n; i++) {
-    if (is_one_sided(&b[i]) || b[i].within <= 0)
+    if (!has_likely(&b[i]))
       continue;
     room[told++] = (struct weighed){.value = fabs((double)b[i].likely - *offset - *drift * (double)b[i].t)};
   }
   if (told < NI_LINE_DRIFT_BOUNDS)
     return;
   qsort(room, told, sizeof *room, by_value);
-  const double most = 3 * room[told / 2].value + WITHIN_LEAST;
+  const double farthest = 3 * room[told / 2].value + WITHIN_LEAST;
   const double t0 = (double)b[n / 2].t;
   for (size_t i = 0; i < n; i++) {
     const double t = (double)b[i].t - t0, rest = (double)b[i].likely - *offset - *drift * (double)b[i].t;
-    if (is_one_sided(&b[i]) || b[i].within <= 0 || fabs(rest) > most)
+    if (!has_likely(&b[i]) || fabs(rest) > farthest)
       continue;
     const double weight = 1 / ((double)b[i].within + WITHIN_LEAST);
     w += weight;

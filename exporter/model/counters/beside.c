@@ -224,7 +224,8 @@ static int add_entity(struct ni_beside *b, const char *host, const struct ni_ent
   return b->texts.failed ? -ENOMEM : n;
 }
 
-static int find_entity(struct ni_beside *b, const char *host, const struct ni_entity *e, uint32_t *at) {
+static int find_or_add_entity(struct ni_beside *b, const char *host, const struct ni_entity *e,
+                              uint32_t *at) {
   uint64_t hash = ni_hash_text(ni_hash_text(ni_hash(0, e->source), host), e->name);
   for (size_t next = 0; (*at = ni_index_next(&b->entity_at, hash, &next)) != NI_INDEX_NONE;) {
     const struct ni_beside_entity *x = &b->entity[*at];
@@ -279,8 +280,8 @@ static int add_row(struct ni_beside *b, struct ni_beside_entity *e, const struct
 }
 
 /* The row of a counter that earlier sets had, or a new one. hint: where it lies if the sets are alike. */
-static int find_row(struct ni_beside *b, struct ni_beside_entity *e, uint32_t known, uint32_t hint,
-                    const struct ni_counter *c, uint32_t *at) {
+static int find_or_add_row(struct ni_beside *b, struct ni_beside_entity *e, uint32_t known, uint32_t hint,
+                           const struct ni_counter *c, uint32_t *at) {
   *at = hint;
   if (hint < known && strcmp(e->row[hint].name, c->name) == 0)
     return 0;
@@ -303,12 +304,12 @@ int ni_beside_set(struct ni_beside *b, const char *host, const struct ni_set *se
     return -ENOMEM;
   for (size_t i = 0; i < set->n_entities; i++) {
     const struct ni_entity *x = &set->entity[i];
-    if ((e = find_entity(b, host, x, &b->entity_of[i])) < 0)
+    if ((e = find_or_add_entity(b, host, x, &b->entity_of[i])) < 0)
       return e;
     struct ni_beside_entity *to = &b->entity[b->entity_of[i]];
     uint32_t known = to->n, hint = 0;
     for (uint32_t k = x->first; k < x->first + x->n; k++) {
-      if ((e = find_row(b, to, known, hint, &set->counter[k], &b->row_of[k])) < 0)
+      if ((e = find_or_add_row(b, to, known, hint, &set->counter[k], &b->row_of[k])) < 0)
         return e;
       hint = b->row_of[k] + 1;
     }

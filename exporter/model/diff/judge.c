@@ -64,30 +64,50 @@ const struct ni_diff_row *ni_diff_step(const struct ni_diff *d, uint64_t part) {
   return NULL;
 }
 
-/*
- * Compute time of a step, over the places that both runs of a rank have. It varies at least as much as the
- * computing of all ranks does. A place whose ratio is far from that of most places is a different place: on
- * some hosts places are numbered from another operation on.
- */
-static void compare_compute_time(struct ni_diff *d, struct ni_diff_item *x[2]) {
-  float ratio[NI_BLAME_KEYS];
-  double all = 0, sum[2] = {0, 0}, typical = 0;
-  for (int sums = 0; sums < 2 && x[0]->place; sums++) {
-    size_t n = 0;
-    for (uint32_t a = 0, b = 0; a < x[0]->n_places && b < x[1]->n_places;) {
-      const struct ni_blame_place *p = &x[0]->place[a], *q = &x[1]->place[b];
-      double r = q->mean_us / p->mean_us;
-      if (p->name == q->name && n < NI_BLAME_KEYS)
-        ratio[n++] = (float)r;
-      if (p->name == q->name && r < 1.5 * typical && typical < 1.5 * r) {
-        sum[0] += p->mean_us;
-        sum[1] += q->mean_us;
-      }
-      a += p->name <= q->name;
-      b += q->name <= p->name;
-    }
-    typical = ni_blame_quantile(ratio, n, 0.5);
+/* From places *a of A and *b of B on to the next one that both have. False: there is none. */
+static bool find_common_place(struct ni_diff_item *const x[2], uint32_t *a, uint32_t *b) {
+  while (*a < x[0]->n_places && *b < x[1]->n_places) {
+    const struct ni_blame_place *p = &x[0]->place[*a], *q = &x[1]->place[*b];
+    if (p->name == q->name)
+      return true;
+    *a += p->name < q->name;
+    *b += q->name < p->name;
   }
+  return false;
+}
+
+static double find_typical_ratio(struct ni_diff_item *const x[2]) {
+  float ratio[NI_BLAME_KEYS];
+  size_t n = 0;
+  for (uint32_t a = 0, b = 0; find_common_place(x, &a, &b) && n < NI_BLAME_KEYS; a++, b++)
+    ratio[n++] = (float)(x[1]->place[b].mean_us / x[0]->place[a].mean_us);
+  return ni_blame_quantile(ratio, n, 0.5);
+}
+
+/*
+ * The sums of both over common places. One whose ratio is far from the typical one is another place: on some
+ * hosts places are numbered from another operation on.
+ */
+static void sum_common_places(struct ni_diff_item *const x[2], double typical, double sum[2]) {
+  sum[0] = sum[1] = 0;
+  for (uint32_t a = 0, b = 0; find_common_place(x, &a, &b); a++, b++) {
+    const struct ni_blame_place *p = &x[0]->place[a], *q = &x[1]->place[b];
+    const double ratio = q->mean_us / p->mean_us;
+    if (ratio < 1.5 * typical && typical < 1.5 * ratio) {
+      sum[0] += p->mean_us;
+      sum[1] += q->mean_us;
+    }
+  }
+}
+
+/*
+ * Sets the computing of a rank in a step to that in the places that both runs have, NAN where these are less
+ * than half of A's computing. It varies at least as much as the computing of all ranks does.
+ */
+static void take_common_places(struct ni_diff *d, struct ni_diff_item *x[2]) {
+  double all = 0, sum[2] = {0, 0};
+  if (x[0]->place)
+    sum_common_places(x, find_typical_ratio(x), sum);
   for (uint32_t a = 0; a < x[0]->n_places; a++)
     all += x[0]->place[a].mean_us;
   for (int k = 0; k < 2; k++) {
@@ -157,7 +177,7 @@ static bool pair_items(struct ni_diff *d, struct ni_diff_item *x[2]) {
   if (d->blind && x[0]->kind <= NI_DIFF_RANK)
     return true;
   if (x[0]->kind == NI_DIFF_RANK)
-    compare_compute_time(d, x);
+    take_common_places(d, x);
   if (x[0]->value < least && x[1]->value < least)
     return true;
   if (!(x[0]->value > 0 && x[1]->value > 0))

@@ -1,5 +1,7 @@
 /*
- * When a wait is a hang: the one rule of `hang`, agent and `top`. docs/hang.md states it in words.
+ * When a wait is a hang: what `hang` and the agent have in common, the limit of a whole job. docs/hang.md
+ * states it in words. `hang` knows more of each communicator, and waits less for some: limit_of_knot()
+ * (judge/judge.c).
  *
  * A job is compared with itself. A hang lasts several times longer than every operation and every pause that
  * the job has had. Pure functions; any thread.

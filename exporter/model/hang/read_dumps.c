@@ -52,9 +52,9 @@ struct dump_group {
 struct dump_reading {
   struct ni_hang_model *m;
   int64_t rank, process;
-  bool guessed;            /* the rank: from the last number in the name of the dump */
-  struct dump_state *snap; /* by process */
-  size_t n_snaps, cap_snaps;
+  bool guessed;             /* the rank: from the last number in the name of the dump */
+  struct dump_state *state; /* by process */
+  size_t n_states, cap_states;
   struct slow *slow;
   size_t n_slow, cap_slow;
   uint64_t newest_ns, due_ns; /* of all dumps; due_ns: the first time-out, or NI_HANG_NONE */
@@ -72,7 +72,7 @@ static uint64_t read_time(struct dump_reading *r, const struct ni_node *e, const
   int64_t ns = get_number(e, key, 0);
   if (ns <= 0 || ns > TIME_MAX)
     return 0;
-  ni_hang_raise(&r->snap[r->process].newest_ns, (uint64_t)ns);
+  ni_hang_raise(&r->state[r->process].newest_ns, (uint64_t)ns);
   ni_hang_raise(&r->newest_ns, (uint64_t)ns);
   return (uint64_t)ns;
 }
@@ -144,7 +144,7 @@ static struct dump_group *find_or_add_group(struct dump_reading *r, const struct
     return &r->group[k];
   if (r->n >= NI_HANG_GROUPS || !ni_array_room(r->group, r->n, r->cap))
     return NULL;
-  if (ni_map_find(&r->names, key, 0, (uint32_t)r->n) < 0)
+  if (ni_map_find_or_add(&r->names, key, 0, (uint32_t)r->n) < 0)
     return NULL;
   struct dump_group *g = &r->group[r->n++];
   *g = (struct dump_group){.last_sn = NI_HANG_NONE,
@@ -204,7 +204,7 @@ static int read_call(struct dump_reading *r, const struct ni_node *e, const char
 }
 
 static int add_open_op(struct dump_reading *r, int64_t member, const struct ni_hang_op *op) {
-  struct dump_state *s = &r->snap[r->m->who.member[member].process];
+  struct dump_state *s = &r->state[r->m->who.member[member].process];
   uint64_t begun = op->enqueue_ns;
   if (begun && (!s->oldest.enqueue_ns || begun <= s->oldest.enqueue_ns)) {
     s->oldest = *op;
@@ -271,7 +271,7 @@ static int read_entry(struct dump_reading *r, const struct ni_node *e, size_t at
   bool done = strcmp(state, "completed") == 0 || (get_number(e, "retired", 0) && is_completed);
   const bool is_started = !p2p && !done && sn <= g->started;
   bool started = strcmp(state, "started") == 0 || read_time(r, e, "time_discovered_started_ns") || is_started;
-  r->snap[r->process].timed |= started;
+  r->state[r->process].timed |= started;
   if (!p2p)
     g->last_sn = (uint64_t)sn;
   else if (!strpbrk(func, "<-")) {
@@ -337,15 +337,15 @@ static int read_dump(struct dump_reading *r, const struct ni_file *f, const stru
   int e = 0;
   p->has_dump = true;
   p->rank = (int32_t)r->rank;
-  if (!r->snap[r->process].path) {
-    r->snap[r->process].path = f->path;
-    r->snap[r->process].guessed = r->guessed;
+  if (!r->state[r->process].path) {
+    r->state[r->process].path = f->path;
+    r->state[r->process].guessed = r->guessed;
   }
   if (stat(f->path, &st) == 0)
-    ni_hang_raise(&r->snap[r->process].changed_ns, (uint64_t)st.st_mtim.tv_sec * 1000000000u);
+    ni_hang_raise(&r->state[r->process].changed_ns, (uint64_t)st.st_mtim.tv_sec * 1000000000u);
   if (!p->file && !(p->file = strdup(f->path)))
     return -ENOMEM;
-  ni_hang_raise(&p->file_ns, r->snap[r->process].changed_ns);
+  ni_hang_raise(&p->file_ns, r->state[r->process].changed_ns);
   size_t n = ni_node_length(entries);
   r->whole = n == 0 || get_number(ni_node_at(entries, 0), "record_id", -1) == 0;
   for (size_t i = 0; i + 1 < ni_node_length(config) && i < (size_t)2 * NI_HANG_GROUPS; i += 2) {
@@ -359,11 +359,11 @@ static int read_dump(struct dump_reading *r, const struct ni_file *f, const stru
 }
 
 /* Room for what is kept of each process. */
-static int add_snapshots(struct dump_reading *r) {
-  while (r->n_snaps < r->m->n_processes) {
-    if (!ni_array_room(r->snap, r->n_snaps, r->cap_snaps))
+static int add_dump_states(struct dump_reading *r) {
+  while (r->n_states < r->m->n_processes) {
+    if (!ni_array_room(r->state, r->n_states, r->cap_states))
       return -ENOMEM;
-    r->snap[r->n_snaps++] = (struct dump_state){0};
+    r->state[r->n_states++] = (struct dump_state){0};
   }
   return 0;
 }
@@ -374,7 +374,7 @@ static int add_snapshots(struct dump_reading *r) {
  * are named.
  */
 static bool has_same_guessed_rank(struct dump_reading *r, const struct ni_file *f) {
-  const struct dump_state *s = &r->snap[r->process];
+  const struct dump_state *s = &r->state[r->process];
   char why[2 * PATH_MAX + 256];
   if (!s->path || !(r->guessed || s->guessed))
     return false;
@@ -389,19 +389,24 @@ static bool has_same_guessed_rank(struct dump_reading *r, const struct ni_file *
 }
 
 static int read_dump_file(struct dump_reading *r, const struct ni_file *f, const struct ni_hang_looks *l) {
-  char why[256] = "no rank in it, and no number in its name. Name it as PyTorch does: nccl_trace_rank_3";
+  char why[256] = "";
   struct ni_tree *t = ni_tree_read(f->path, why);
   r->rank = t ? get_number(ni_tree_root(t), "rank", -1) : -1;
   r->guessed = false;
   if (t && r->rank < 0)
     r->rank = ni_rank_in_name(f->path, &r->guessed);
-  if (!t || r->rank < 0 || r->rank >= INT32_MAX) {
+  if (t && r->rank < 0)
+    snprintf(why, sizeof why, "%s",
+             "no rank in it, and no number in its name. Name it as PyTorch does: nccl_trace_rank_3");
+  else if (r->rank >= INT32_MAX)
+    snprintf(why, sizeof why, "rank %" PRId64 " is none: ranks are below %d", r->rank, INT32_MAX);
+  if (!t || *why) {
     ni_hang_bad_file(r->m, f->path, why);
     ni_tree_free(t);
     return 0;
   }
   r->process = find_or_add_process(r, l);
-  int e = r->process < 0 ? (int)r->process : add_snapshots(r);
+  int e = r->process < 0 ? (int)r->process : add_dump_states(r);
   if (e == 0 && !has_same_guessed_rank(r, f)) {
     r->m->dumps++;
     e = read_dump(r, f, ni_tree_root(t));
@@ -421,7 +426,7 @@ static void settle_dumps(struct dump_reading *r) {
     const struct ni_who_process *w = &r->m->who.process[r->m->who.member[i].process];
     if (!x->dump)
       continue;
-    const struct dump_state *s = &r->snap[r->m->who.member[i].process];
+    const struct dump_state *s = &r->state[r->m->who.member[i].process];
     uint64_t seen = s->changed_ns < until ? s->changed_ns : until;
     ni_hang_raise(&seen, s->newest_ns);
     x->started_ns = seen;
@@ -457,6 +462,6 @@ int ni_hang_read_dumps(struct ni_hang_model *m, const struct ni_files *dumps,
   free(r.slow);
   ni_map_free(&r.names);
   free(r.group);
-  free(r.snap);
+  free(r.state);
   return e;
 }

@@ -74,7 +74,7 @@ static int leave_out_member(struct ni_hang_reading *r) {
 }
 
 /* The process and the member a line with a header belongs to. */
-static int find_member_of_line(struct ni_hang_reading *r, const struct ni_line *l) {
+static int find_or_add_member_of_line(struct ni_hang_reading *r, const struct ni_line *l) {
   const struct ni_who_process *w = r->process < 0 ? NULL : &r->m->who.process[r->process];
   if (!w || w->pid != l->meta.pid || strcmp(w->host, l->meta.hostname) != 0) {
     r->process = ni_hang_process_of(r->m, l->meta.hostname, l->meta.pid, 0);
@@ -268,7 +268,7 @@ static int read_log_line(struct ni_hang_reading *r, const struct ni_line *l) {
       return e;
   }
   keep_order(r, l);
-  int e = find_member_of_line(r, l);
+  int e = find_or_add_member_of_line(r, l);
   if (e < 0)
     return e;
   if (r->member < 0) {

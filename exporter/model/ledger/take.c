@@ -13,7 +13,7 @@
 #include "format/line_tables.h"
 #include "format/names.h"
 
-static int find_process(struct ni_ledger *c, const struct ni_line *l) {
+static int find_or_add_process(struct ni_ledger *c, const struct ni_line *l) {
   const struct ni_who_process *p = c->now_process < 0 ? NULL : &c->who.process[c->now_process];
   uint64_t start_ns = l->kind == NI_LINE_PROCESS ? l->process.start_ns : 0;
   bool same = p && p->pid == l->meta.pid && strcmp(p->host, l->meta.hostname) == 0;
@@ -29,7 +29,7 @@ static int find_process(struct ni_ledger *c, const struct ni_line *l) {
 }
 
 /* If a hash comes back after destroy and init it is another member: a comm line tells. */
-static int find_member(struct ni_ledger *c, const struct ni_line *l) {
+static int find_or_add_member(struct ni_ledger *c, const struct ni_line *l) {
   if (c->now_member >= 0 && l->kind != NI_LINE_COMM && ni_who_is(&c->who.member[c->now_member], &l->ident))
     return 0;
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
@@ -38,7 +38,7 @@ static int find_member(struct ni_ledger *c, const struct ni_line *l) {
   return ni_ledger_accounts(c, c->now_member) < 0 ? -ENOMEM : 0;
 }
 
-static struct ni_ledger_func *find_func(struct ni_ledger_member *x, const char *name) {
+static struct ni_ledger_func *find_or_add_func(struct ni_ledger_member *x, const char *name) {
   struct ni_ledger_func *f = x->funcs;
   while (f && strcmp(f->name, name) != 0)
     f = f->next;
@@ -57,7 +57,7 @@ static int count_nvidia(struct ni_ledger *c, const struct ni_line *l, struct ni_
   struct ni_ledger_met *met = &c->met[l->func_no];
   const int k = c->now_member & 1;
   if (!l->func_no || met->member[k] != x) {
-    met->func[k] = find_func(x, l->op.func);
+    met->func[k] = find_or_add_func(x, l->op.func);
     met->member[k] = met->func[k] ? x : NULL;
   }
   return met->func[k] ? ni_seq_set_add(&met->func[k]->sn, l->op.sn) : -ENOMEM;
@@ -281,7 +281,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
     return 0;
   if (l->kind == NI_LINE_COUNTER_NAMES || l->kind == NI_LINE_COUNTERS)
     return ni_ledger_add_series(c, l);
-  int e = find_process(c, l);
+  int e = find_or_add_process(c, l);
   if (e < 0)
     return e;
   /* Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash.
@@ -289,7 +289,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
   int event = event_kind_of(l);
   bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP || l->kind == NI_LINE_DUMP_STATS ||
       l->kind == NI_LINE_PROCESS || l->kind == NI_LINE_PROXY || event >= 0;
-  if (about_comm && find_member(c, l) < 0)
+  if (about_comm && find_or_add_member(c, l) < 0)
     return -ENOMEM;
   struct ni_ledger_member *x = about_comm ? c->member[c->now_member] : NULL;
   struct ni_ledger_process *p = c->process[c->now_process];

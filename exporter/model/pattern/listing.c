@@ -84,8 +84,8 @@ static int order_operations(const struct ni_program *p, struct ni_listing *out) 
   struct listing_seat *seat = malloc((p->n_places + 1) * sizeof *seat);
   uint32_t n = 0;
   out->order = malloc((p->n_places + 1) * sizeof *out->order);
-  out->list = malloc((p->n_lanes + 1) * sizeof *out->list);
-  if (!seat || !out->order || !out->list) {
+  out->begins = malloc((p->n_lanes + 1) * sizeof *out->begins);
+  if (!seat || !out->order || !out->begins) {
     free(seat);
     return -ENOMEM;
   }
@@ -101,7 +101,7 @@ static int order_operations(const struct ni_program *p, struct ni_listing *out) 
       continue;
     const uint32_t more = seat_overlapping_lanes(p, i, seat, out->order + n);
     if (more)
-      out->list[out->n_lists++] = n;
+      out->begins[out->n_lists++] = n;
     n += more;
   }
   free(seat);
@@ -225,7 +225,7 @@ int ni_listing_make(const struct ni_program *p, struct ni_listing *out) {
     e = fold_range(&f, 0, out->n_ordered);
   }
   for (size_t i = 0; e == 0 && i < out->n_lists; i++) {
-    const uint32_t from = out->list[i], to = i + 1 < out->n_lists ? out->list[i + 1] : p->n_places;
+    const uint32_t from = out->begins[i], to = i + 1 < out->n_lists ? out->begins[i + 1] : p->n_places;
     struct ni_listing_row *row = add_row(&f, NI_LISTING_BESIDE, from, to - 1, 1);
     if (!row)
       e = -ENOMEM;
@@ -240,7 +240,7 @@ int ni_listing_make(const struct ni_program *p, struct ni_listing *out) {
 
 void ni_listing_free(struct ni_listing *l) {
   free(l->row);
-  free(l->list);
+  free(l->begins);
   free(l->order);
   *l = (struct ni_listing){0};
 }

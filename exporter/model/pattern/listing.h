@@ -37,10 +37,11 @@ struct ni_listing {
   size_t n, cap;
   uint32_t *order;    /* of n_places: which place is the k-th */
   uint32_t n_ordered; /* so many are one sequence; those of the lists beside come behind */
-  uint32_t *list;     /* where in the order each list beside begins */
+  uint32_t *begins;   /* where in the order each list beside begins */
   size_t n_lists;
 };
 
+/* 0 or -ENOMEM. What *out held is not looked at. It is to be freed in any case, also after a failure. */
 int ni_listing_make(const struct ni_program *p, struct ni_listing *out);
 void ni_listing_free(struct ni_listing *l);
 /* Begins the lane's operations now before, now behind those of the main lane? */

@@ -120,7 +120,7 @@ int ni_ras_agree(struct ni_ras_agreement *a, const struct ni_ras *ras, const str
   *a = (struct ni_ras_agreement){0};
   for (size_t i = 0; at >= 0 && i < ras->n_comms; i++)
     if (!ras->comm[i].odd)
-      at = ni_map_find(&comms, hash_comm(ras->comm[i].hash, ras->comm[i].size), 0, (uint32_t)i);
+      at = ni_map_find_or_add(&comms, hash_comm(ras->comm[i].hash, ras->comm[i].size), 0, (uint32_t)i);
   for (size_t i = 0; at >= 0 && i < v->model->n_members; i++) {
     const struct ni_hang_member *x = v->model->member[i];
     if (v->earlier[x->who->process] || x->dump || x->destroyed)
@@ -129,7 +129,7 @@ int ni_ras_agree(struct ni_ras_agreement *a, const struct ni_ras *ras, const str
     int64_t c = ni_map_get(&comms, name, 0);
     const struct ni_ras_rank *r = c < 0 ? NULL : find_rank(ras, &ras->comm[c], x->who->rank);
     if (c < 0)
-      at = ni_map_find(&others, name, 0, (uint32_t)others.n);
+      at = ni_map_find_or_add(&others, name, 0, (uint32_t)others.n);
     if (!r)
       continue;
     a->comms += seen[c]++ == 0;

@@ -53,7 +53,7 @@ static int find_seats(struct seats *s, const struct ni_ras *r) {
     const struct ni_ras_comm *c = &r->comm[i];
     for (size_t k = c->first; !c->odd && k < c->first + c->n; k++) {
       const struct ni_ras_rank *x = &r->rank[k];
-      int64_t at = ni_map_find(&s->names, hash_seat(c, x), 0, (uint32_t)s->n);
+      int64_t at = ni_map_find_or_add(&s->names, hash_seat(c, x), 0, (uint32_t)s->n);
       if (at < 0 || !ni_array_room(s->seat, s->n, s->cap))
         return -ENOMEM;
       if ((size_t)at == s->n)
@@ -157,7 +157,7 @@ static int find_moved(struct look_pair *p) {
     p->moved[at->number] = then < 0 || p->was.seat[then].signs != p->is.seat[at->number].signs;
   }
   for (size_t i = 0; e == 0 && p->before && i < p->before->ras.n_comms; i++)
-    if (ni_map_find(&p->comms, hash_comm(&p->before->ras.comm[i]), 0, (uint32_t)i) < 0)
+    if (ni_map_find_or_add(&p->comms, hash_comm(&p->before->ras.comm[i]), 0, (uint32_t)i) < 0)
       e = -ENOMEM;
   return e;
 }

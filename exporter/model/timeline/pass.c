@@ -20,7 +20,7 @@ struct pass_reading {
   uint32_t process; /* of the line before; NI_TR_NONE: there is none */
 };
 
-static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32_t *out) {
+static int find_or_add_host(struct ni_tr *r, const char *name, const char *boot, uint32_t *out) {
   struct ni_tr_host h = {.clock.via = NI_TR_NONE, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
   int e = ni_name(&r->names, &r->cache, name, &h.name);
   if (e == 0)
@@ -40,7 +40,7 @@ static int find_host(struct ni_tr *r, const char *name, const char *boot, uint32
  * Lines of a process follow each other, so most lines know it from the line before. Only process lines say
  * when it began.
  */
-static int64_t find_process(struct pass_reading *x, const struct ni_line *l) {
+static int64_t find_or_add_process(struct pass_reading *x, const struct ni_line *l) {
   struct ni_tr *r = x->r;
   bool says = l->kind == NI_LINE_PROCESS;
   if (!says && x->process != NI_TR_NONE) {
@@ -53,7 +53,7 @@ static int64_t find_process(struct pass_reading *x, const struct ni_line *l) {
   if (k < 0 || !x->first || k < r->n_processes)
     return k;
   struct ni_tr_process p = {.rank = -1, .first_unit = NI_TR_NONE, .ours = l->meta.producer != NULL};
-  int e = find_host(r, l->meta.hostname, says ? l->process.boot_id : NULL, &p.host);
+  int e = find_or_add_host(r, l->meta.hostname, says ? l->process.boot_id : NULL, &p.host);
   if (e < 0)
     return e;
   if (!ni_array_room(r->process, r->n_processes, r->cap_processes))
@@ -63,7 +63,7 @@ static int64_t find_process(struct pass_reading *x, const struct ni_line *l) {
 }
 
 /* A comm line says which instance of its communicator begins. Other lines belong to the newest instance. */
-static int64_t find_member(struct pass_reading *x, const struct ni_line *l) {
+static int64_t find_or_add_member(struct pass_reading *x, const struct ni_line *l) {
   struct ni_tr *r = x->r;
   uint64_t init_ns = l->kind == NI_LINE_COMM ? l->comm.init_ns : 0;
   /* members alone count here: no communicator's run */
@@ -73,7 +73,7 @@ static int64_t find_member(struct pass_reading *x, const struct ni_line *l) {
   if (!ni_array_room(r->member, r->n_members, r->cap_members))
     return -ENOMEM;
   uint64_t name = ni_hash(ni_hash(x->process, l->ident.comm_hash), (uint32_t)l->ident.rank);
-  int64_t first = ni_map_find(&r->instances, name, 0, r->n_members);
+  int64_t first = ni_map_find_or_add(&r->instances, name, 0, r->n_members);
   if (first < 0)
     return first;
   r->member[r->n_members++] = (struct ni_tr_member){
@@ -86,7 +86,7 @@ static int read_timeline_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct pass_reading *x = arg;
   struct ni_tr *r = x->r;
   int e = r->pass == NI_TR_ALL ? ni_ledger_take(&r->ledger, l, line_no) : 0;
-  int64_t process = e < 0 ? e : find_process(x, l), member = NI_TR_NONE;
+  int64_t process = e < 0 ? e : find_or_add_process(x, l), member = NI_TR_NONE;
   if (process < 0)
     return (int)process;
   x->process = (uint32_t)process;
@@ -94,7 +94,7 @@ static int read_timeline_line(void *arg, struct ni_line *l, uint64_t line_no) {
    * Lines about the whole process carry the hash 0; an operation belongs to a communicator whatever its hash.
    */
   bool about_member = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP;
-  if (about_member && (member = find_member(x, l)) < 0)
+  if (about_member && (member = find_or_add_member(x, l)) < 0)
     return (int)member;
   /* Who came while a log grew between the passes has no unit to be shown in. */
   if (process >= r->n_processes || (about_member && member >= r->n_members))
@@ -130,12 +130,12 @@ static int introduce_granule(struct pass_reading *x, struct ni_tr_log *log, size
     const struct ni_granule_sort *s = &g->sort[g->list[at->first_sort + i]];
     const struct ni_line l = {
         .kind = NI_LINE_OP, .ident = g->context[s->context].ident, .meta = g->context[s->context].meta};
-    int64_t process = find_process(x, &l), member = 0;
+    int64_t process = find_or_add_process(x, &l), member = 0;
     if (process < 0)
       return (int)process;
     x->process = (uint32_t)process;
     set_process_from_map(x->r, log, x->process);
-    if ((l.ident.comm_hash || s->kind == NI_SORT_OP) && (member = find_member(x, &l)) < 0)
+    if ((l.ident.comm_hash || s->kind == NI_SORT_OP) && (member = find_or_add_member(x, &l)) < 0)
       return (int)member;
     if (l.ident.comm_hash || s->kind == NI_SORT_OP)
       log->member[s->context] = (uint32_t)member;

@@ -92,8 +92,8 @@ static int match_messages(struct ni_tr *r) {
     if (!whole || m->sn < next)
       continue;
     next++;
-    int64_t at =
-        ni_map_find(&pairs, ni_hash(ni_hash(0, (uint32_t)m->peer), m->entry.receives), 0, (uint32_t)n_counts);
+    int64_t at = ni_map_find_or_add(&pairs, ni_hash(ni_hash(0, (uint32_t)m->peer), m->entry.receives), 0,
+                                    (uint32_t)n_counts);
     if (at < 0)
       e = (int)at;
     else if ((size_t)at == n_counts && !ni_array_room(count, n_counts, cap_counts))

@@ -42,7 +42,7 @@ static int add_kineto_event(void *arg, const struct ni_kineto_event *k) {
     struct ni_tr *r = ((struct kineto_reading *)arg)->r;
     uint32_t name;
     int e = ni_name(&r->names, &r->cache, k->label, &name);
-    int64_t is = e < 0 ? e : ni_map_find(&w->places, process ? k->process : k->place, 0, name);
+    int64_t is = e < 0 ? e : ni_map_find_or_add(&w->places, process ? k->process : k->place, 0, name);
     return is < 0 ? (int)is : 0;
   }
   enum ni_func f = read_func(k);

@@ -632,9 +632,9 @@ static int find_all_runs(struct run_finding *x) {
 
 /*
  * What the first lines of the logs leave open, more lines may tell: other communicators. All logs are read
- * again.
+ * again, and runs are found anew.
  */
-static int read_more_lines(struct run_finding *x) {
+static int find_again_with_more_lines(struct run_finding *x) {
   bool open = x->apart || ni_runs_are_doubtful(x->r);
   if (!open)
     return 0;
@@ -674,7 +674,7 @@ static int number_runs(struct run_finding *x) {
     memcpy(r->run, run, r->n * sizeof *run);
   for (size_t i = 0; e == 0 && i < x->files->n; i++) {
     uint32_t p = x->process_of[i];
-    if (p)
+    if (p) /* 0: without a line. Nobody knows whose that file is: it is read with whatever is read. */
       x->files->file[i].run = now[x->group[x->process[p - 1].group].number];
   }
   free(order);
@@ -689,10 +689,9 @@ int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
   if (e == 0 && out)
     e = find_all_runs(&x);
   if (e == 0 && out)
-    e = read_more_lines(&x);
+    e = find_again_with_more_lines(&x);
   if (e == 0 && out)
     e = number_runs(&x);
-  /* Nobody knows whose a file without a line is: it is read with whatever is read. */
   for (size_t i = 0; x.head && i < files->n; i++) {
     files->file[i].head = x.head[i].log;
     ni_head_free(&x.head[i]);

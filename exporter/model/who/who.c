@@ -18,10 +18,10 @@ int64_t ni_who_process(struct ni_who *w, const char *host, int64_t pid, uint64_t
   int64_t known = start_ns ? ni_map_get(&w->process_names, started, 0) : -1;
   uint32_t next = (uint32_t)(known < 0 ? (int64_t)w->n_processes : known);
   /* the origin learns of it, too */
-  int64_t k = ni_map_find(&w->process_names, ni_hash_text(~name, origin), start_ns, next);
+  int64_t k = ni_map_find_or_add(&w->process_names, ni_hash_text(~name, origin), start_ns, next);
   if (k >= 0 && known >= 0)
     k = known;
-  if (k >= 0 && start_ns && ni_map_find(&w->process_names, started, 0, (uint32_t)k) < 0)
+  if (k >= 0 && start_ns && ni_map_find_or_add(&w->process_names, started, 0, (uint32_t)k) < 0)
     k = -ENOMEM;
   if (k < 0)
     return k;
@@ -62,10 +62,10 @@ static int keep_smallest_name(struct ni_who_comm *c, struct ni_who_member *m, co
 }
 
 /* Finds the communicator, or adds it. Sets only what identifies it. */
-static int64_t find_comm(struct ni_who *w, uint64_t name, uint32_t run, const struct ni_ident *id) {
+static int64_t find_or_add_comm(struct ni_who *w, uint64_t name, uint32_t run, const struct ni_ident *id) {
   if (!ni_array_room(w->comm, w->n_comms, w->cap_comms))
     return -ENOMEM;
-  int64_t k = ni_map_find(&w->comm_names, name, 0, (uint32_t)w->n_comms);
+  int64_t k = ni_map_find_or_add(&w->comm_names, name, 0, (uint32_t)w->n_comms);
   if (k == (int64_t)w->n_comms)
     w->comm[w->n_comms++] = (struct ni_who_comm){.hash = id->comm_hash, .run = run, .n_ranks = id->n_ranks};
   return k;
@@ -77,13 +77,13 @@ int64_t ni_who_member(struct ni_who *w, uint32_t process, uint32_t run, const st
            name = ni_hash(ni_hash(comm_name, process), (uint32_t)id->rank);
   if (!ni_array_room(w->member, w->n_members, w->cap_members))
     return -ENOMEM;
-  int64_t k = ni_map_find(&w->member_names, name, init_ns, (uint32_t)w->n_members);
+  int64_t k = ni_map_find_or_add(&w->member_names, name, init_ns, (uint32_t)w->n_members);
   if (k < 0)
     return k;
   struct ni_who_member *m = &w->member[k];
   /* lines change their member often, so the communicator is looked up here alone */
   if ((size_t)k == w->n_members) {
-    int64_t comm = find_comm(w, comm_name, run, id);
+    int64_t comm = find_or_add_comm(w, comm_name, run, id);
     if (comm < 0)
       return comm;
     *m = (struct ni_who_member){.process = process,

@@ -121,8 +121,9 @@ struct ni_runs {
   size_t n, cap;
 };
 
-/* Sets file[i].run to the number of its run, from 1, for all files, and file[i].head. At least one run where
- * there are files. out NULL: the heads alone, all files are of one run. */
+/* Sets file[i].run to the number of its run, from 1, and file[i].head, for all files. Of a file without a
+ * line no run is known: its run stays as it is, 0. At least one run where there are files. out NULL: the
+ * heads alone; then all files are taken for one run. */
 int ni_runs_find(struct ni_runs *out, struct ni_files *files);
 /* The number of the run that `which` names: its number, "last", or a job id that one run has. 0: none. */
 uint32_t ni_runs_named(const struct ni_runs *r, const char *which);

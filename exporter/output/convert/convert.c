@@ -116,7 +116,7 @@ static void fill_row(struct ni_convert_row *r, const struct convert_part *x, con
  * ranks.
  */
 static int find_lane(struct convert_part *x, struct ni_convert_row *r) {
-  const int64_t first = ni_map_find(&x->first_rank, r->comm_hash, 0, (uint32_t)r->rank),
+  const int64_t first = ni_map_find_or_add(&x->first_rank, r->comm_hash, 0, (uint32_t)r->rank),
                 n = r->n_ranks > 0 ? r->n_ranks : 1;
   if (first < 0)
     return -ENOMEM;

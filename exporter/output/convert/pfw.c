@@ -67,8 +67,8 @@ int ni_pfw_row(struct ni_convert_out *o, const struct ni_convert_row *row) {
   snprintf(host, sizeof host, "%016llx", (unsigned long long)host_hash);
   snprintf(comm, sizeof comm, "%016llx", (unsigned long long)row->comm_hash);
   const uint32_t hosts = (uint32_t)o->hosts.n, comms = (uint32_t)o->comms.n;
-  const int64_t h = ni_map_find(&o->hosts, host_hash, 0, hosts),
-                k = ni_map_find(&o->comms, row->comm_hash, 0, comms);
+  const int64_t h = ni_map_find_or_add(&o->hosts, host_hash, 0, hosts),
+                k = ni_map_find_or_add(&o->comms, row->comm_hash, 0, comms);
   if (h < 0 || k < 0)
     return -ENOMEM;
   if (o->hosts.n > hosts)

@@ -96,7 +96,7 @@ static void put_ranks(struct ni_json *j, const struct ni_metrics_in *in) {
   size_t rows = 0;
   NI_EACH(const struct ni_live_func, f, l->func, did ? l->n_funcs : 0) {
     const struct ni_live_member *m = &l->member[f->member];
-    int64_t first = ni_map_find(&names, hash_rank(l, &l->job[m->job], &m->who), 0, f->member);
+    int64_t first = ni_map_find_or_add(&names, hash_rank(l, &l->job[m->job], &m->who), 0, f->member);
     if (first < 0)
       continue;
     ni_add_counts(did[first].window.all, f->window.all);

@@ -130,38 +130,36 @@ int ni_batch_words(struct ni_run *r, struct ni_batch_words *w) {
   return e;
 }
 
-/* The first one of a batch: those before it have none of these. */
-static bool clear_rare_before(struct ni_batch *b, uint32_t n) {
+/* Before the first row of a batch that has any of these: the n rows before it have none. */
+static void clear_rare_before(struct ni_batch *b, uint32_t n) {
 #define X(name) memset(b->has_##name, 0, n);
   NI_BATCH_RARE(X)
 #undef X
-  return true;
 }
 
-void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_line *l,
-                  uint32_t context, uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype,
-                  uint32_t kernel) {
+void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_record_row *row) {
+  const struct ni_line *l = row->line;
   const struct ni_record *o = &l->op;
   uint32_t i = b->n++, has = o->has;
-  if (i > 0 && context != b->context[0])
+  if (i > 0 && row->context != b->context[0])
     b->mixed_contexts = true;
-  b->context[i] = context;
+  b->context[i] = row->context;
 /* a value that may be null */
 #define MAY(name, v, there) b->name[i] = (v), b->has_##name[i] = (there)
-  b->func[i] = func;
+  b->func[i] = row->func;
   b->kind[i] = w->kind[l->is_p2p];
   b->sn[i] = (int64_t)o->sn;
   b->msg_bytes[i] = (int64_t)o->msg_bytes;
   b->exec_us[i] = (int64_t)o->exec_us;
   b->dump_us[i] = (int64_t)l->meta.dump_timestamp_us;
   b->has_ours |= (has & ~(uint32_t)(NI_HAS_ALGOBW | NI_HAS_BUSBW)) != 0;
-  b->has_ours |= algo || proto || datatype || l->is_p2p;
+  b->has_ours |= row->algo || row->proto || row->datatype || l->is_p2p;
   MAY(timing, w->timing[o->timing], o->timing != NI_TIMING_NONE);
   MAY(algobw, o->algobw_gbs, (has & NI_HAS_ALGOBW) != 0);
   MAY(busbw, o->busbw_gbs, (has & NI_HAS_BUSBW) != 0);
-  MAY(algo, algo, algo != 0);
-  MAY(proto, proto, proto != 0);
-  MAY(datatype, datatype, datatype != 0);
+  MAY(algo, row->algo, row->algo != 0);
+  MAY(proto, row->proto, row->proto != 0);
+  MAY(datatype, row->datatype, row->datatype != 0);
   MAY(root, o->root, l->is_p2p || (has & NI_HAS_ROOT));
   MAY(nchannels, o->nchannels, (has & NI_HAS_NCHANNELS) != 0);
   MAY(exec_ns, (int64_t)o->exec_ns, (has & NI_HAS_EXEC_NS) != 0);
@@ -171,14 +169,16 @@ void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const stru
   MAY(tests_bytes, (int64_t)o->tests_bytes, (has & NI_HAS_TESTS_SIZE) != 0);
   const bool rare =
       o->user_tag || o->nccl_tag || o->symmetric || (has & (NI_HAS_PHASES | NI_HAS_PREV_REPLAY));
-  if (rare && !b->has_rare)
-    b->has_rare = clear_rare_before(b, i);
+  if (rare && !b->has_rare) {
+    clear_rare_before(b, i);
+    b->has_rare = true;
+  }
   if (!b->has_rare)
     return;
   MAY(user_tag, (int64_t)o->user_tag, o->user_tag != 0);
   MAY(nccl_tag, (int64_t)o->nccl_tag, o->nccl_tag != 0);
   MAY(symmetric, o->symmetric, o->symmetric);
-  MAY(kernel, kernel, kernel != 0);
+  MAY(kernel, row->kernel, row->kernel != 0);
   MAY(shared_span, o->shared_span, o->shared_span);
   MAY(initial_sync_ns, (int64_t)o->initial_sync_ns, (has & NI_HAS_PHASES) != 0);
   MAY(compute_ns, (int64_t)o->compute_ns, (has & NI_HAS_PHASES) != 0);

@@ -17,6 +17,7 @@
 #ifndef NI_SUMMARY_BATCH_H
 #define NI_SUMMARY_BATCH_H
 
+#include "exporter/model/sums/reading/record_row.h"
 #include "exporter/model/sums/state.h"
 #include "exporter/output/parquet/writer.h"
 
@@ -107,10 +108,8 @@ struct ni_batch_words {
 };
 int ni_batch_words(struct ni_run *r, struct ni_batch_words *w);
 
-/* Adds a row; the batch must have room. */
-void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_line *l,
-                  uint32_t context, uint32_t func, uint32_t algo, uint32_t proto, uint32_t datatype,
-                  uint32_t kernel);
+/* Adds a row; the batch must have room. A name whose number is 0 is none: the column is null there. */
+void ni_batch_add(struct ni_batch *b, const struct ni_batch_words *w, const struct ni_record_row *row);
 
 void ni_batch_clear(struct ni_batch *b); /* no rows; also where there was nothing yet */
 

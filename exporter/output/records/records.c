@@ -322,11 +322,9 @@ static int flush_batch(struct ni_record_writer *w) {
 
 static int add_row(void *rows, const void *row) {
   struct ni_record_writer *w = rows;
-  const struct ni_record_row *x = row;
   if (w->of->run->opt.no_parquet && !w->sorter)
     return 0;
-  ni_batch_add(w->batch, &w->of->words, x->line, x->context, x->func, x->algo, x->proto, x->datatype,
-               x->kernel);
+  ni_batch_add(w->batch, &w->of->words, row);
   return w->batch->n == NI_BATCH_ROWS ? flush_batch(w) : 0;
 }
 

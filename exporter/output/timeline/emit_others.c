@@ -25,7 +25,7 @@ struct counter_series {
   size_t cap;
 };
 
-static int find_device(struct counter_series *x, const char *host) {
+static int find_or_add_device(struct counter_series *x, const char *host) {
   struct ni_tr *r = x->r;
   uint32_t name;
   int e = ni_name(&r->names, &r->cache, host, &name);
@@ -50,7 +50,7 @@ static int begin_set(void *arg, const char *host, const struct ni_set *s) {
     return -ENOMEM;
   for (size_t i = 0; i < s->n_counters; i++)
     x->at[i] = (struct track){.shown = NAN};
-  return find_device(x, host);
+  return find_or_add_device(x, host);
 }
 
 /* What a unit is shown as, and what a second of it is multiplied with. */
@@ -194,7 +194,7 @@ struct drawing {
   uint32_t tracks; /* begun before this file */
 };
 
-static int find_track(const struct drawing *d, const struct ni_kineto_event *k, uint32_t *out) {
+static int find_or_add_track(const struct drawing *d, const struct ni_kineto_event *k, uint32_t *out) {
   const char *label = ni_tr_with_place(d->r, d->w, k->process),
              *name = ni_tr_with_place(d->r, d->w, k->place);
   char text[300];
@@ -221,7 +221,7 @@ static int emit_kineto_event(void *arg, const struct ni_kineto_event *k) {
                            .dur = slice && k->dur_ns > 0 ? k->dur_ns : 0};
   int e = ni_name(&d->r->names, &d->r->cache, *k->name ? k->name : "PyTorch", &ev.name);
   if (e == 0)
-    e = find_track(d, k, &ev.track);
+    e = find_or_add_track(d, k, &ev.track);
   d->w->events++;
   return e < 0 ? e : ni_tr_put(d->r, &ev);
 }

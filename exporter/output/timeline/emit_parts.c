@@ -64,7 +64,8 @@ static bool is_follower(const struct waiting_replay *x, const struct ni_record *
   return (apart > said ? apart - said : said - apart) <= 1000 + apart / 1000;
 }
 
-static struct waiting_replay *find_waiting(struct ni_tr_replays *all, uint32_t member, uint64_t call_sn) {
+static struct waiting_replay *find_or_add_waiting(struct ni_tr_replays *all, uint32_t member,
+                                                  uint64_t call_sn) {
   const uint64_t hash = ni_hash(member, call_sn);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&all->at_hash, hash, &at)) != NI_INDEX_NONE;)
@@ -86,7 +87,7 @@ int ni_tr_put_replay(struct ni_tr *r, uint32_t member, const struct ni_record *o
     return put_shown(r, e);
   if (!r->replays && !(r->replays = calloc(1, sizeof *r->replays)))
     return -ENOMEM;
-  struct waiting_replay *x = find_waiting(r->replays, member, o->call_sn);
+  struct waiting_replay *x = find_or_add_waiting(r->replays, member, o->call_sn);
   if (!x)
     return put_shown(r, e);
   if (x->there && is_follower(x, o))

@@ -35,6 +35,8 @@ const char *ni_words_accepted(const struct ni_opt *o, bool in_help, char *out, s
   /* one word: its argument is called so */
   if (o->kind == NI_OPT_CHOICE && !(in_help && !strchr(want, '|')))
     list_words(want, out, size);
+  else if (o->kind == NI_OPT_SIZE && min >> 20 == 0)
+    snprintf(out, size, "%s", in_help ? "" : "a size, such as 64M or 2G"); /* any size will do */
   else if (o->kind == NI_OPT_SIZE && in_help)
     snprintf(out, size, "%lluM or more", min >> 20);
   else if (o->kind == NI_OPT_SIZE)

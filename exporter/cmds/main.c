@@ -315,18 +315,20 @@ int ni_completion_run(int argc, char **argv) {
   return code;
 }
 
+/* What was meant for the user and did not get there is a failure: a full disk, a closed pipe. */
+static int end_output(int code) {
+  if (fflush(stdout) == 0 && !ferror(stdout))
+    return code;
+  ni_say(stderr, "nccl-inspector: standard output: %s\n", strerror(errno));
+  return code == NI_EXIT_FINE ? NI_EXIT_COULD_NOT_RUN : code;
+}
+
 static int run_command(const struct ni_command *c, int argc, char **argv) {
   char full[64];
   snprintf(full, sizeof full, "nccl-inspector %s", c->name);
   argv[0] = full;
   program_invocation_name = program_invocation_short_name = full;
-  int code = c->run(argc, argv);
-  /* What was meant for the user and did not get there is a failure: a full disk, a closed pipe. */
-  if (fflush(stdout) != 0 || ferror(stdout)) {
-    ni_say(stderr, "nccl-inspector: standard output: %s\n", strerror(errno));
-    return code == NI_EXIT_FINE ? NI_EXIT_COULD_NOT_RUN : code;
-  }
-  return code;
+  return end_output(c->run(argc, argv));
 }
 
 static bool is_help_word(const char *word) {
@@ -344,7 +346,7 @@ int main(int argc, char **argv) {
   const char *first = argv[1];
   if (is_help_word(first)) {
     ni_words_help(stdout, "nccl-inspector", &program);
-    return NI_EXIT_FINE;
+    return end_output(NI_EXIT_FINE);
   }
   int words;
   const struct ni_command *c = find_words(first, argc > 2 ? argv[2] : NULL, &words);

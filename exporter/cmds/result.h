@@ -50,8 +50,8 @@ extern int (*ni_trace_share)(struct ni_atlas *a, const struct ni_files *files);
 
 /*
  * Does the work, which a signal can stop, and shows the result or says why there is none. who: the command,
- * for messages. work: 0, or -errno with r->error_text. show: NULL, as the options of `summary` say. Returns
- * the exit code.
+ * for messages. work: 0, NI_SUMMARY_NOT_ALL, or -errno, with r->error_text. show: NULL, as the options of
+ * `summary` say. Returns the exit code.
  */
 int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r, struct ni_summary *s),
                  void (*show)(const struct ni_run *r, const struct ni_summary *s));

@@ -117,7 +117,55 @@ static void write_log(struct ni_run *r, const struct ni_summary *s) {
   log_counts(r, "left out of the statistics", &s->input.out_of_range_by);
 }
 
-/* Renders tables, plots and page. What cannot be drawn is reported, and the figures stay. */
+/* Tables, their JSON and Parquet files. 0, or -errno with r->error_text. */
+static int write_tables(struct ni_run *r, const struct ni_summary *s, const char *dir) {
+  char path[PATH_MAX];
+  int e = ni_write_tables(s, dir, path);
+  if (e == 0)
+    e = ni_series_csv(s, dir, path);
+  if (e == 0 && !r->opt.no_parquet)
+    e = ni_series_parquet(s, r->tmp_dir, (enum ni_pq_codec)r->opt.codec, path);
+  if (e == 0) {
+    snprintf(path, sizeof path, "%.4000s/summary.json", dir);
+    e = ni_write_json(s, path);
+  }
+  return e < 0 ? ni_run_fail(r, e, "%s: %s", path, strerror(-e)) : 0;
+}
+
+/* A picture or page is not there; the rest is, so the result stays. Returns NI_SUMMARY_NOT_ALL. */
+static int report_unwritten(struct ni_run *r, const char *name, int e) {
+  ni_out_log(r, "ERROR", "%s: %s", name, strerror(-e));
+  ni_run_fail(r, e, "%s/%s: %s", r->out_dir, name, strerror(-e));
+  return NI_SUMMARY_NOT_ALL;
+}
+
+static int render_plots(struct ni_run *r, const struct ni_summary *s, const struct ni_render_options *o,
+                        const char *dir) {
+  const int e = ni_plots_render(s, o, dir);
+  if (e == 0)
+    return 0;
+  if (e != -ENOENT && e != -EIO && e != -ETIMEDOUT)
+    return report_unwritten(r, "summary (pictures)", e);
+  ni_out_log(r, "ERROR", "plots: %s", strerror(-e)); /* gnuplot's fault, which has been told */
+  return 0;
+}
+
+static int render_page(struct ni_run *r, const struct ni_summary *s, const struct ni_render_options *o) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s/report.html", r->tmp_dir);
+  const int e = ni_report_render(s, o, path);
+  if (e == 0)
+    return 0;
+  if (e != -ENOTSUP)
+    return report_unwritten(r, "report.html", e);
+  ni_out_log(r, "ERROR", "report.html: %s", strerror(-e)); /* this build has no page, which has been told */
+  return 0;
+}
+
+/*
+ * Renders tables, plots and page. 0; NI_SUMMARY_NOT_ALL: a picture or the page could not be written, and
+ * r->error_text names it; -errno: a table could not.
+ */
 static int render_tables(struct ni_run *r, const struct ni_summary *s) {
   struct ni_render_options o = {.plot_format = r->opt.plot_format,
                                 .keep_scripts = r->opt.keep_scripts,
@@ -129,32 +177,21 @@ static int render_tables(struct ni_run *r, const struct ni_summary *s) {
                                 .n_inputs = r->opt.inputs.n,
                                 .version = NI_VERSION,
                                 .progress = &r->progress};
-  char dir[PATH_MAX], path[PATH_MAX + 16];
-  int e = 0;
+  char dir[PATH_MAX];
+  int e = 0, unwritten = 0;
   snprintf(dir, sizeof dir, "%s/summary", r->tmp_dir);
   const bool has_folder = s->n_cells || !r->opt.compat;
   if (has_folder && mkdir(dir, 0777) < 0 && errno != EEXIST)
     return -errno;
-  if (!r->opt.compat) {
-    snprintf(path, sizeof path, "%s/summary.json", dir);
-    e = ni_write_tables(s, dir);
-    if (e == 0)
-      e = ni_series_csv(s, dir);
-    if (e == 0 && !r->opt.no_parquet)
-      e = ni_series_parquet(s, r->tmp_dir, (enum ni_pq_codec)r->opt.codec);
-    if (e == 0)
-      e = ni_write_json(s, path);
-  }
+  if (!r->opt.compat)
+    e = write_tables(r, s, dir);
   if (e < 0)
     return e;
-  if (!r->opt.no_plots && s->n_cells && (e = ni_plots_render(s, &o, dir)) < 0)
-    ni_out_log(r, "ERROR", "plots: %s", strerror(-e));
-  if (!r->opt.no_html && !r->opt.compat) {
-    snprintf(path, sizeof path, "%s/report.html", r->tmp_dir);
-    if ((e = ni_report_render(s, &o, path)) < 0)
-      ni_out_log(r, "ERROR", "report.html: %s", strerror(-e));
-  }
-  return 0;
+  if (!r->opt.no_plots && s->n_cells)
+    unwritten |= render_plots(r, s, &o, dir);
+  if (!r->opt.no_html && !r->opt.compat)
+    unwritten |= render_page(r, s, &o);
+  return unwritten;
 }
 
 /* Adds counters during the collectives, and their table. */
@@ -339,10 +376,11 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
                        earlier ? r->out_dir : "", earlier ? " is as it was" : "");
   }
   write_log(r, s);
-  e = render_tables(r, s);
-  if (e < 0)
-    return ni_run_fail(r, e, "%s: %s", r->tmp_dir, strerror(-e));
-  return ni_result_commit(r);
+  const int rendered = render_tables(r, s);
+  if (rendered < 0)
+    return ni_run_fail(r, rendered, "%s: %s", r->tmp_dir, strerror(-rendered));
+  e = ni_result_commit(r);
+  return e < 0 ? e : rendered;
 }
 
 int ni_summarize(struct ni_run *r, struct ni_summary *s) {

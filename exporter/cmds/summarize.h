@@ -25,11 +25,14 @@ int ni_parse_partition(const struct ni_opt *o, void *into, const char *arg);
    .take = ni_parse_partition, \
    .gone = "day|hour"}
 
+/* A picture or the page could not be written; all else was, and r->error_text says which and why. */
+enum { NI_SUMMARY_NOT_ALL = 1 };
+
 /* Defaults; r->opt is the caller's to change then. 0 or -ENOMEM. */
 int ni_summarize_init(struct ni_run *r);
 /*
- * Reads r->files, which the caller has found, and writes into r->opt.output_dir. 0, or -errno with
- * r->error_text; the caller says it, and calls ni_result_abort().
+ * Reads r->files, which the caller has found, and writes into r->opt.output_dir. 0,
+ * NI_SUMMARY_NOT_ALL, or -errno with r->error_text: the caller says that, and calls ni_result_abort().
  */
 int ni_summarize(struct ni_run *r, struct ni_summary *s);
 /* Its three parts, for those who read the input in another way (partial.h). Where packed records that do not
@@ -37,7 +40,7 @@ int ni_summarize(struct ni_run *r, struct ni_summary *s);
 void ni_summarize_store(struct ni_run *r, const char *folder);
 /* What is r's of the input, its Parquet files included, which go into r->tmp_dir. */
 int ni_summarize_read(struct ni_run *r);
-/* All that follows, from ni_result_begin() on to the end. */
+/* All that follows, from ni_result_begin() on to the end. Returns what ni_summarize() does. */
 int ni_summarize_finish(struct ni_run *r, struct ni_summary *s);
 /* What the other ranks of a team do meanwhile, once all have the tables (ni_team_tables()). */
 int ni_summarize_serve(struct ni_run *r);

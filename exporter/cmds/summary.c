@@ -162,7 +162,7 @@ const struct ni_command ni_summary_command = {
             NI_ROWS_RESULT_TEXT,
             {0}},
     .exits = {{"0", "all there"},
-              {"1", "could not run"},
+              {"1", "could not run, or could not write all that it should"},
               {"2", "the data is incomplete (what, how many and where is said)"}},
     .more = "With --compat the exit codes are those of NVIDIA's exporter.",
     .files = {{"report.html", "one page, to be opened in a browser"},
@@ -263,6 +263,11 @@ int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r
   } else {
     (show ? show : print_all)(r, &s);
     code = s.complete || r->opt.compat || r->opt.partial ? NI_EXIT_FINE : NI_EXIT_INCOMPLETE;
+    if (e == NI_SUMMARY_NOT_ALL) {
+      fflush(stdout); /* the message comes last where both go to one place */
+      ni_say(stderr, "%s: %s\n", who, r->error_text);
+      code = NI_EXIT_COULD_NOT_RUN;
+    }
   }
   for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
     sigaction(stops[i], &old[i], NULL);

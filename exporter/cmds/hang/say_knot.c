@@ -312,7 +312,9 @@ void ni_hang_say_knot(FILE *f, const struct ni_hang_verdict *v, const struct ni_
               over ? " had no matching call under way" : " has no matching call under way");
   else
     add_where(&p, NI_HANG_NEVER, "", over ? " had not called it" : " never called it");
-  add_where(&p, NI_HANG_GONE, "the process of ", " is gone");
+  const bool is_one_gone = k->count[NI_HANG_GONE] == 1;
+  add_where(&p, NI_HANG_GONE, is_one_gone ? "the process of " : "the processes of ",
+            is_one_gone ? " is gone" : " are gone");
   add_where(&p, NI_HANG_HAS_LEFT, "", over ? " had left the communicator" : " has left the communicator");
   add_where(&p, NI_HANG_API_ONLY, "", " called it, and nothing was launched");
   if (ni_hang_count_inside(k))

@@ -647,8 +647,10 @@ static int import_files(struct import *x, const char *who, size_t *apart) {
   if (e == 0 && x->n == 0)
     return -ENODATA; /* each was named */
   const bool is_unsaid = e < 0 && e != -ENOENT && x->dir >= 0 && x->n;
-  if (e == -ENOMEM || is_unsaid)
+  if (e == -ENOMEM)
     ni_say(stderr, "%s: %s\n", who, strerror(-e));
+  else if (is_unsaid) /* of the temporary file there */
+    ni_say(stderr, "%s: %s: %s\n", who, x->out, strerror(-e));
   if (e == 0)
     find_cycles(x);
   for (x->cycle = 0; e == 0 && x->cycle < x->cycles; x->cycle++)

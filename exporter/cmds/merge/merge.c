@@ -31,7 +31,7 @@ const struct ni_command ni_merge_command = {
                                    NI_ROW_PROGRESS(struct ni_sum_options),
                                    {0}},
     .exits = {{"0", "all there"},
-              {"1", "could not run"},
+              {"1", "could not run, or could not write all that it should"},
               {"2", "shards are missing, or the data is incomplete (what and where is said)"}},
     .more = "The bytes are those of one summary of all logs. Filters and the like are those of the shards.",
     .examples = {{"out.*", "NAME-analysis/ as summary would have written it"},

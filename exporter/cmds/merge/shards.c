@@ -63,7 +63,7 @@ static int copy_parquets(struct ni_run *r, const char *path, const uint32_t *sha
     snprintf(name, sizeof name, "%s.parquet", r->file[i].parquet);
     e = copy_parquet(from, to, name);
     if (e < 0)
-      ni_run_fail(r, e, "%s/%s: %s", folder, name, strerror(-e));
+      ni_run_fail(r, e, "%s/%s: not copied to %s: %s", folder, name, r->out_dir, strerror(-e));
   }
   if (from >= 0)
     close(from);

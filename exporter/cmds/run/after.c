@@ -22,6 +22,7 @@
 #include "exporter/model/sums/findings.h"
 
 static const struct ni_after *after; /* ni_result_of() hands nothing on to who shows its result */
+static bool has_told;                /* the result, with the folder of the logs */
 
 /* ---- no rank has loaded the plugin ---- */
 
@@ -200,6 +201,7 @@ static void print_summary(const struct ni_run *r, const struct ni_summary *s) {
 static void print_all(const struct ni_run *r, const struct ni_summary *s) {
   ni_check_tell_ends((struct ni_ledger *)(uintptr_t)&r->ledger, after->l->box_dir);
   print_summary(r, s);
+  has_told = true;
 }
 
 int ni_after_tell(const struct ni_after *a) {
@@ -223,7 +225,7 @@ int ni_after_tell(const struct ni_after *a) {
       e = ni_runs_find(&r.runs, &r.files);
     if (e == 0)
       code = ni_result_of(&r, a->l->who, ni_summarize, print_all);
-    if (e == 0 && code == NI_EXIT_COULD_NOT_RUN)
+    if (e == 0 && code == NI_EXIT_COULD_NOT_RUN && !has_told)
       print_folder(&r); /* why there is no report has been said */
   }
   if (e < 0)

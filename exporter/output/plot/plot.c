@@ -20,6 +20,7 @@
 #include "figure_cells.h"
 #include "figure_scatter.h"
 #include "gnuplot_process.h"
+#include "whole.h"
 
 struct ni_plots {
   const struct ni_summary *s;
@@ -221,6 +222,7 @@ struct painter {
   struct ni_gnuplot g;
   size_t finished, faults; /* figures it came past, and those of them that gnuplot complained about */
   size_t worst;            /* the first of these in the list; p->n: none */
+  size_t cut;              /* of the faults: pictures that end in the middle */
   int rc;                  /* why it did not go on; 0: the list was at its end */
   char message[160];       /* the complaint about `worst` */
   char last[200];          /* last words */
@@ -228,17 +230,22 @@ struct painter {
 
 /*
  * Waits for figure `at`, which is loaded. What gnuplot leaves of a picture that it cannot draw may be half a
- * picture.
+ * picture. Of one for which there was no room it says nothing.
  */
 static int finish_figure(struct painter *w, size_t at) {
   char message[200], full[4400];
   int rc = ni_gnuplot_wait(&w->g, message, sizeof message);
+  const bool has_path = make_path(w->p, w->p->figure[at].path, full) == 0;
   ni_progress_add(w->p->o->progress, 1, 1);
+  if (rc == 0 && !*message && has_path && !ni_picture_is_whole(full, w->p->format)) {
+    snprintf(message, sizeof message, "it ends in the middle, as on a full disk");
+    w->cut++;
+  }
   if (rc == 0 && !*message) {
     w->finished++;
     return 0;
   }
-  if (!make_path(w->p, w->p->figure[at].path, full))
+  if (has_path)
     unlink(full);
   if (rc) {
     memcpy(w->last, message, sizeof message);
@@ -343,11 +350,12 @@ static int start_painters(struct painter *w, size_t n, struct ni_plots *p, _Atom
 /* One line on what went wrong with the pictures, and its code; 0: nothing. */
 static int summarize_failures(const struct ni_plots *p, const struct painter *w, int n, char *line,
                               size_t size) {
-  size_t finished = 0, faults = 0;
+  size_t finished = 0, faults = 0, cut = 0;
   const struct painter *failed = NULL, *worst = NULL;
   for (int i = 0; i < n; i++) {
     finished += w[i].finished;
     faults += w[i].faults;
+    cut += w[i].cut;
     if (!failed && w[i].rc)
       failed = &w[i];
     if (w[i].faults && (!worst || w[i].worst < worst->worst))
@@ -367,7 +375,7 @@ static int summarize_failures(const struct ni_plots *p, const struct painter *w,
   if (faults) {
     snprintf(line, size, "plots: gnuplot could not draw %zu of %zu; first %.120s: %s", faults, p->n,
              p->figure[worst->worst].path, worst->message);
-    return -EIO;
+    return cut ? -ENOSPC : -EIO;
   }
   return 0;
 }

@@ -24,8 +24,8 @@ enum ni_plot_format { NI_PLOT_PNG = 0, NI_PLOT_SVG, NI_PLOT_PDF, NI_PLOT_FORMAT_
  * Draws the figures into summary_dir, which exists; the folders below it (msg_size_*) are made as needed.
  * They are the reference's four kinds, under its names; without compat of all functions. With keep_scripts
  * the scripts stay. 0; -ENOENT: no gnuplot; -EIO: gnuplot failed for some or all (its first complaint is in
- * the message); -ETIMEDOUT: it hung and was killed; -ENOMEM, -errno of mkdir, spawn. Never raises SIGPIPE in
- * the caller.
+ * the message); -ETIMEDOUT: it hung and was killed; -ENOSPC: a picture ends in the middle; -ENOMEM, -errno of
+ * mkdir, of a script that cannot be written, of spawn. Never raises SIGPIPE in the caller.
  */
 int ni_plots_render(const struct ni_summary *summary, const struct ni_render_options *options,
                     const char *summary_dir);

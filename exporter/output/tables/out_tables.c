@@ -191,18 +191,17 @@ static void write_pairs(FILE *f, const struct ni_summary *s) {
   }
 }
 
-int ni_write_tables(const struct ni_summary *s, const char *dir) {
+int ni_write_tables(const struct ni_summary *s, const char *dir, char *path) {
   static const char *const name[] = {"summary",         "summary_by_comm",      "summary_by_rank",
                                      "summary_by_host", "summary_p2p_by_pair",  "summary_rollups",
                                      "counters",        "summary_by_log_group", "summary_by_tag"};
-  char path[PATH_MAX];
   int e = 0;
   const bool has_rows[] = {
       true, true, true, true, s->n_pairs, s->n_rolled, s->beside.n_rows, s->n_log_groups, s->n_tags};
   for (int i = 0; e == 0 && i < 9; i++) {
     if (!has_rows[i])
       continue;
-    snprintf(path, sizeof path, "%s/%s.csv", dir, name[i]);
+    snprintf(path, PATH_MAX, "%s/%s.csv", dir, name[i]);
     FILE *f = fopen(path, "we");
     if (!f)
       return -errno;

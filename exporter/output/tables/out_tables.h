@@ -6,7 +6,7 @@
 
 #include "exporter/model/sums/model.h"
 
-/* Into `dir`, which is there. 0 or -errno. */
-int ni_write_tables(const struct ni_summary *s, const char *dir);
+/* Into `dir`, which is there. 0 or -errno; path, of PATH_MAX bytes, is then that of the file that failed. */
+int ni_write_tables(const struct ni_summary *s, const char *dir, char *path);
 
 #endif

@@ -141,10 +141,9 @@ static void name_file(const struct table *t, const char *dir, const char *ending
   snprintf(path, PATH_MAX, "%.4000s/series%s%s.%s", dir, *t->name ? "_" : "", t->name, ending);
 }
 
-int ni_series_csv(const struct ni_summary *s, const char *dir) {
+int ni_series_csv(const struct ni_summary *s, const char *dir, char *path) {
   struct table t[3];
   struct value v[COLUMNS_MAX];
-  char path[PATH_MAX];
   int e = 0;
   for (size_t k = 0, n = list_tables(s, t); e == 0 && k < n; k++) {
     name_file(&t[k], dir, "csv", path);
@@ -272,14 +271,15 @@ static int write_parquet(const struct ni_summary *s, const struct table *t, cons
   return e;
 }
 
-int ni_series_parquet(const struct ni_summary *s, const char *dir, enum ni_pq_codec codec) {
+int ni_series_parquet(const struct ni_summary *s, const char *dir, enum ni_pq_codec codec, char *path) {
   struct table t[3];
-  char folder[PATH_MAX], path[PATH_MAX];
+  char folder[PATH_MAX];
   struct ni_names names;
   size_t n = list_tables(s, t);
   if (!n)
     return 0;
   snprintf(folder, sizeof folder, "%s/parquet_series", dir);
+  snprintf(path, PATH_MAX, "%s", folder);
   if (mkdir(folder, 0777) < 0 && errno != EEXIST)
     return -errno;
   struct batch *b = malloc(sizeof *b);

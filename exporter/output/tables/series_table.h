@@ -4,6 +4,7 @@
  * columns gives all three.
  *
  * Threads: main. Failure: -ENOMEM, -errno. Nothing is written where no sums by time were asked for.
+ * path, of PATH_MAX bytes: of the file that was written last, so of the one that failed.
  */
 #ifndef NI_SERIES_TABLE_H
 #define NI_SERIES_TABLE_H
@@ -12,9 +13,9 @@
 #include "exporter/model/sums/model.h"
 #include "exporter/output/parquet/writer.h"
 
-int ni_series_csv(const struct ni_summary *s, const char *dir);
+int ni_series_csv(const struct ni_summary *s, const char *dir, char *path);
 /* dir: of all of the output; parquet_series is made in it. */
-int ni_series_parquet(const struct ni_summary *s, const char *dir, enum ni_pq_codec codec);
+int ni_series_parquet(const struct ni_summary *s, const char *dir, enum ni_pq_codec codec, char *path);
 void ni_series_json(struct ni_json *j, const struct ni_summary *s);
 
 #endif

@@ -26,6 +26,7 @@ done
 says 0 "  counters record " counters --help
 says 64 "unrecognized option '--nonsense'" counters --nonsense
 says 64 "there is no command 'counters lst'" counters lst
+says 64 "--most=abc: want a size, such as 64M or 2G" snapshot --output copies --most abc
 # A folder of logs in place of a command is summary, and it is said; other paths are not.
 says 0 "nccl-inspector: logs is no command but a folder of logs: this is nccl-inspector summary logs" logs --output-dir by-folder --no-html --no-plots
 "$inspector" summary logs --output-dir by-name --no-html --no-plots >/dev/null

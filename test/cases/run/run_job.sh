@@ -66,6 +66,8 @@ trap - XFSZ
 [ ! -e small/report/report.html ] && [ -e small/report/summary/summary.json ] || stop "there is room for a page, or for nothing"
 [ "$(line 3)" = '  report  small/report/summary/summary.json, and no page: small/report/output.log says why' ] || stop "without a page: $(line 3)"
 grep -q 'report.html: File too large' small/report/output.log || stop "output.log does not say why"
+[ "$(tail -n 1 err)" = 'nccl-inspector run: small/report/report.html: File too large' ] || stop "nor the last line: $(tail -n 1 err)"
+[ "$(grep -c '^  logs ' err)" = 1 ] || stop "the folder is said twice"
 
 # ---- without a name: a folder of its own, each time ----
 run -- "$SIM" --job 1x2 --iterations 5 --quiet

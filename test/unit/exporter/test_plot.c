@@ -270,6 +270,30 @@ static void plot_half(void **state) {
   png_size("combined_scatter_plot_mixed_Send.png", 500, 540);
 }
 
+/* gnuplot says nothing of a picture for which the disk had no room: that one must not be left, either. */
+static void plot_cut(void **state) {
+  (void)state;
+  need_gnuplot();
+  static const char *const ending[NI_PLOT_FORMAT_COUNT] = {"png", "svg", "pdf"};
+  for (int format = 0; format < NI_PLOT_FORMAT_COUNT; format++) {
+    struct said said = {0};
+    char name[64];
+    write_script("cutting",
+                 "#!/bin/sh\nwhile read -r word script; do\n"
+                 "[ $word = load ] && sed -i \"s/^unset output$/unset output; "
+                 "system('truncate -c -s -9 scatter_plot_mixed_Send.*')/\" "
+                 "\"${0%/*}/$(echo $script | tr -d \\')\"\n"
+                 "printf '%s %s\\n' \"$word\" \"$script\"\ndone | gnuplot \"$@\"\n");
+    struct ni_render_options o = {
+        .plot_format = format, .jobs = 1, .gnuplot = in_dir("cutting"), .say = hear, .say_context = &said};
+    assert_int_equal(ni_plots_render(synthetic_summary(1, 2), &o, dir), -ENOSPC);
+    assert_int_equal(said.lines, 1);
+    assert_non_null(strstr(said.last, "it ends in the middle"));
+    snprintf(name, sizeof name, "scatter_plot_mixed_Send.%s", ending[format]);
+    assert_int_equal(access(in_dir(name), F_OK), -1);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(plot_names, setup, teardown),
@@ -282,6 +306,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(plot_failing, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_half, setup, teardown),
       cmocka_unit_test_setup_teardown(plot_one_fault, setup, teardown),
+      cmocka_unit_test_setup_teardown(plot_cut, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

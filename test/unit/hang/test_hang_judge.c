@@ -442,7 +442,8 @@ static void a_group_that_died_is_history(void **ctx) {
     dies(&j, r, "a", T0 + (r < 2 ? 90 : 21) * S);
   judge(&j, 300);
   says(&j,
-       "HANG (likely): AllReduce 20 of communicator world: the process of rank 2 (a) and rank 3 (a) is gone");
+       "HANG (likely): AllReduce 20 of communicator world: the processes of rank 2 (a) and rank 3 (a) are "
+       "gone");
   done(&j);
 }
 

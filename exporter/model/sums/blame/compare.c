@@ -298,7 +298,10 @@ enum { STAGE_LEFT_MIN = 6 }; /* places of those that are left without these */
 
 struct stage {
   float us[STAGE_PLACES]; /* the longest places of one rank in the middle of it, longest first; */
-  uint32_t n;             /* 0: too few */
+  uint32_t n;             /* 0: too few to find a factor by */
+  uint32_t n_us;          /* so many there are in any case */
+  float pass_us;          /* nothing but whole passes lies before its messages: of one; 0: there is more */
+  float idle_us, late_us; /* of a step that rank is idle, or computes; late_us: before what is launched late */
   float off;              /* how far that rank is from its peers */
   bool whole;             /* all its layers lie in each of its places: without tensor parallelism */
   bool at_end;            /* the first or the last one */
@@ -325,6 +328,25 @@ static bool is_end_stage(const struct ni_blame_rank *o) {
   return !earlier || !later;
 }
 
+/*
+ * The last stage goes on from the forward pass of a micro-batch to its backward pass, and talks to nobody
+ * between: all that lies before its messages is as long. 0: it is not so.
+ */
+enum { PASSES_MIN = 2 };
+
+static float find_whole_pass(const struct ni_blame_rank *o) {
+  float shortest = INFINITY, longest = 0;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < o->n_places; i++) {
+    if (!o->place[i].message)
+      continue;
+    shortest = fminf(shortest, o->place[i].usual_us);
+    longest = fmaxf(longest, o->place[i].usual_us);
+    n++;
+  }
+  return n >= PASSES_MIN && longest <= (1 + 2 * STAGE_SAME) * shortest ? (longest + shortest) / 2 : 0;
+}
+
 static int fill_stage(const struct ni_blame *b, uint32_t rank, float off, struct stage *s) {
   const struct ni_blame_rank *o = &b->rank[rank];
   if (s->taken && !(off < s->off))
@@ -348,10 +370,12 @@ static int fill_stage(const struct ni_blame *b, uint32_t rank, float off, struct
   const bool enough = n >= STAGE_PLACES_MIN;
   while (n && us[n - 1] < STAGE_LEAST * us[0])
     n--;
-  if (!enough || n < STAGE_LEFT_MIN)
-    n = 0;
-  s->n = n < STAGE_PLACES ? n : STAGE_PLACES;
-  memcpy(s->us, us, s->n * sizeof *us);
+  s->n_us = n < STAGE_PLACES ? n : STAGE_PLACES;
+  s->n = enough && n >= STAGE_LEFT_MIN ? s->n_us : 0;
+  memcpy(s->us, us, s->n_us * sizeof *us);
+  s->pass_us = s->whole ? find_whole_pass(o) : 0;
+  s->idle_us = (float)(o->idle_us / o->n_steps);
+  s->late_us = (float)(o->late_idle_us / o->n_steps);
   s->off = off;
   s->taken = true;
   s->at_end = is_end_stage(o);
@@ -369,7 +393,7 @@ static int fill_stage(const struct ni_blame *b, uint32_t rank, float off, struct
 #define STAGE_LENGTHS 1.5f /* times the shortest one of them is the longest */
 
 static bool can_compare(const struct stage *x, const struct stage *y) {
-  if (x->n == 0 || y->n == 0 || x->whole != y->whole)
+  if (x->whole != y->whole)
     return false;
   /* Logs of ranks are missing: those that are there may be of one replica. */
   if (2 * x->ranks <= y->ranks || 2 * y->ranks <= x->ranks)
@@ -378,7 +402,42 @@ static bool can_compare(const struct stage *x, const struct stage *y) {
     return true;
   if (y->at_end && !x->at_end)
     return false;
+  if (x->pass_us > 0 || y->pass_us > 0)
+    return x->bytes > 0 && y->bytes > 0;
   return x->bytes > 0 && fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
+}
+
+/* A backward pass takes so many times as long as the forward pass of the same layers. */
+#define BACKWARD_LEAST 1.5f
+#define BACKWARD_MOST 4.0f
+/* How much longer a stage is idle in a step may differ by so much from how much longer it computes. */
+#define STAGE_IDLE 0.04f
+
+/*
+ * Of two whole stages, where only whole passes lie before the messages of one: as long as that is a place of
+ * the other one (a backward pass with the next forward pass), or two of them, a forward and a backward pass.
+ * Which of them it is all the time says that they compute in a step: gradients that run beside the computing
+ * hide some of that, so alone it says little. By the bytes of their gradients they have more layers or fewer.
+ * Returns how much longer x computes than y for as many; NAN: not known.
+ */
+static float compare_whole_passes(const struct stage *x, const struct stage *y) {
+  const struct stage *other = x->pass_us > 0 ? y : x;
+  const float pass_us = x->pass_us > 0 ? x->pass_us : y->pass_us;
+  const float rough = x->idle_us / y->idle_us;
+  const float layers = (float)(x->bytes / y->bytes);
+  float best = NAN;
+  if (!(layers < STAGE_MOST && layers * STAGE_MOST > 1) || 2 * x->late_us > x->idle_us - y->idle_us)
+    return NAN;
+  for (uint32_t i = 0; i < other->n_us; i++)
+    for (uint32_t k = i; k < other->n_us; k++) {
+      const float back = other->us[i], forth = k == i ? 0 : other->us[k];
+      if (k > i && !(back >= BACKWARD_LEAST * forth && back <= BACKWARD_MOST * forth))
+        continue;
+      const float times = other == y ? pass_us / (back + forth) : (back + forth) / pass_us;
+      if (!(fabsf(times - rough) >= fabsf(best - rough)))
+        best = times;
+    }
+  return fabsf(best - rough) <= STAGE_IDLE * rough ? best / layers : NAN;
 }
 
 /*
@@ -433,6 +492,10 @@ static bool is_partly_as_long(const struct stage *x, const struct stage *y, floa
 /* How much longer x computes than y; 1: as long. NAN: they do other work. */
 static float compare_stage_pair(const struct stage *x, const struct stage *y) {
   if (!can_compare(x, y))
+    return NAN;
+  if (x->pass_us > 0 || y->pass_us > 0)
+    return compare_whole_passes(x, y);
+  if (x->n == 0 || y->n == 0)
     return NAN;
   float best = 1, most = match_stage_places(x, y, 1, NULL), ratio,
         right = INFINITY; /* right: the one nearest to 1 that is as good */

@@ -360,8 +360,12 @@ static void test_steps_of_few(void **state) {
     op[n] = (struct ni_blame_op){.start_ns = n * 1000,
                                  .end_ns = n * 1000 + 500,
                                  .sn = sn[is_sum]++,
-                                 .token = is_gather ? 0 : is_sum ? 2 : 1,
-                                 .what = is_gather ? 0 : is_sum ? 2 : 1,
+                                 .token = is_gather ? 0
+                                     : is_sum       ? 2
+                                                    : 1,
+                                 .what = is_gather ? 0
+                                     : is_sum      ? 2
+                                                   : 1,
                                  .slot = is_sum};
     n++;
   }
@@ -785,17 +789,16 @@ static void test_crossed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_alone),          cmocka_unit_test(test_own_time),
-      cmocka_unit_test(test_group),          cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_in_one_kernel),  cmocka_unit_test(test_steps),
-      cmocka_unit_test(test_period),         cmocka_unit_test(test_steps_by_order),
-      cmocka_unit_test(test_steps_by_gaps),  cmocka_unit_test(test_steps_beside_evaluation),
-      cmocka_unit_test(test_steps_of_few),
-      cmocka_unit_test(test_coarsen),        cmocka_unit_test(test_replay),
-      cmocka_unit_test(test_crossed),        cmocka_unit_test(test_flapping),
-      cmocka_unit_test(test_not_slow),       cmocka_unit_test(test_congestion),
-      cmocka_unit_test(test_usual_transfer), cmocka_unit_test(test_uneven_cost),
-      cmocka_unit_test(test_launch_cost),
+      cmocka_unit_test(test_alone),         cmocka_unit_test(test_own_time),
+      cmocka_unit_test(test_group),         cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_in_one_kernel), cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_period),        cmocka_unit_test(test_steps_by_order),
+      cmocka_unit_test(test_steps_by_gaps), cmocka_unit_test(test_steps_beside_evaluation),
+      cmocka_unit_test(test_steps_of_few),  cmocka_unit_test(test_coarsen),
+      cmocka_unit_test(test_replay),        cmocka_unit_test(test_crossed),
+      cmocka_unit_test(test_flapping),      cmocka_unit_test(test_not_slow),
+      cmocka_unit_test(test_congestion),    cmocka_unit_test(test_usual_transfer),
+      cmocka_unit_test(test_uneven_cost),   cmocka_unit_test(test_launch_cost),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -301,10 +301,11 @@ struct stage {
   uint32_t n;             /* 0: too few to find a factor by */
   uint32_t n_us;          /* so many there are in any case */
   float pass_us;          /* nothing but whole passes lies before its messages: of one; 0: there is more */
-  float idle_us, late_us; /* of a step that rank is idle, or computes; late_us: before what is launched late */
-  float off;              /* how far that rank is from its peers */
-  bool whole;             /* all its layers lie in each of its places: without tensor parallelism */
-  bool at_end;            /* the first or the last one */
+  float idle_us,
+      late_us; /* of a step that rank is idle, or computes; late_us: before what is launched late */
+  float off;   /* how far that rank is from its peers */
+  bool whole;  /* all its layers lie in each of its places: without tensor parallelism */
+  bool at_end; /* the first or the last one */
   bool taken;
   uint32_t ranks;
   /* of its ranks' own collectives, a step: gradients, and what its layers exchange */

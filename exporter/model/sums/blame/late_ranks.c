@@ -36,8 +36,11 @@ enum {
  * left.
  */
 #define LAUNCH_MOST 0.98f
-/* Bytes explain why a rank is late where they are more by this part of what it is late by. */
-#define BYTES_EXPLAIN 0.5f
+/*
+ * Bytes explain why a rank is late where they are more by this part of what it is late by: half, because attention
+ * takes the square of a sequence, less what own time is off by.
+ */
+#define BYTES_EXPLAIN 0.4f
 
 struct rank_lateness { /* what one rank shows */
   bool late, launch;

@@ -381,7 +381,18 @@ static void test_whole_stages(void **state) {
   assert_true(is_share(stage_more(x, 1).share, 0));
   assert_true(is_share(stage_more(x, 3).share, 0));
   for (uint32_t r = 0; r < STAGES; r++)
-    x->slot[r][0].bytes = r == 1 ? 3 << 20 : 2 << 20; /* it has more layers */
+    x->slot[r][0].bytes =
+        r == 1 ? 3 << 20 : 2 << 20; /* it has more layers, and takes longer by these alone */
+  put_places(x, 1, 1.5f, true);
+  assert_true(is_share(stage_more(x, 1).share, 0));
+  assert_true(is_share(stage_more(x, 2).share, 0));
+  x->slot[1][0].bytes =
+      1 << 20; /* half as many, and takes less by a fourth: it is slow, or they are others */
+  put_places(x, 1, 0.75f, true);
+  assert_true(is_share(stage_more(x, 1).share, 0.5f) && stage_more(x, 1).can_be_work);
+  assert_true(stage_more(x, 1).by_layers && !stage_more(x, 1).at_end);
+  assert_true(stage_more(x, 2).share < 0);
+  x->slot[1][0].bytes = 1 << 17; /* so few that gradients do not say it */
   assert_true(is_share(stage_more(x, 1).share, 0));
   free(x);
 }

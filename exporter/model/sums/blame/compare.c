@@ -385,13 +385,15 @@ static int fill_stage(const struct ni_blame *b, uint32_t rank, float off, struct
 }
 
 /*
- * Where all layers of a stage lie in each place, stages can be compared that have as many of them: then their
- * gradients are as large. Times of several lengths, such as forward and backward, have to be found again. The
+ * Where all layers of a stage lie in each place, the bytes of its gradients say how many these are. Stages
+ * with other ones are compared for as many layers, and whether they are slow, or layers differ in what they
+ * do, cannot be told. Times of several lengths, such as forward and backward, have to be found again. The
  * first and the last one can have more to do all the same: an embedding or a loss takes as many times longer
  * backward than forward as layers do. So no other stage is compared with them, and whether they are slow
  * cannot be told.
  */
 #define STAGE_LENGTHS 1.5f /* times the shortest one of them is the longest */
+#define STAGE_LAYERS 4.0   /* times as many layers: of a stage with more, nobody says so by its gradients */
 
 static bool can_compare(const struct stage *x, const struct stage *y) {
   if (x->whole != y->whole)
@@ -403,9 +405,13 @@ static bool can_compare(const struct stage *x, const struct stage *y) {
     return true;
   if (y->at_end && !x->at_end)
     return false;
-  if (x->pass_us > 0 || y->pass_us > 0)
-    return x->bytes > 0 && y->bytes > 0;
-  return x->bytes > 0 && fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
+  const double more = fmax(x->bytes, y->bytes), less = fmin(x->bytes, y->bytes);
+  return less > 0 && more <= STAGE_LAYERS * less;
+}
+
+/* By the bytes of their gradients. */
+static bool has_as_many_layers(const struct stage *x, const struct stage *y) {
+  return fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
 }
 
 /* A backward pass takes so many times as long as the forward pass of the same layers. */
@@ -418,16 +424,14 @@ static bool can_compare(const struct stage *x, const struct stage *y) {
  * Of two whole stages, where only whole passes lie before the messages of one: as long as that is a place of
  * the other one (a backward pass with the next forward pass), or two of them, a forward and a backward pass.
  * Which of them it is all the time says that they compute in a step: gradients that run beside the computing
- * hide some of that, so alone it says little. By the bytes of their gradients they have more layers or fewer.
- * Returns how much longer x computes than y for as many; NAN: not known.
+ * hide some of that, so alone it says little. Returns how much longer x computes than y; NAN: not known.
  */
 static float compare_whole_passes(const struct stage *x, const struct stage *y) {
   const struct stage *other = x->pass_us > 0 ? y : x;
   const float pass_us = x->pass_us > 0 ? x->pass_us : y->pass_us;
   const float rough = x->idle_us / y->idle_us;
-  const float layers = (float)(x->bytes / y->bytes);
   float best = NAN;
-  if (!(layers < STAGE_MOST && layers * STAGE_MOST > 1) || 2 * x->late_us > x->idle_us - y->idle_us)
+  if (2 * x->late_us > x->idle_us - y->idle_us)
     return NAN;
   for (uint32_t i = 0; i < other->n_us; i++)
     for (uint32_t k = i; k < other->n_us; k++) {
@@ -438,7 +442,7 @@ static float compare_whole_passes(const struct stage *x, const struct stage *y) 
       if (!(fabsf(times - rough) >= fabsf(best - rough)))
         best = times;
     }
-  return fabsf(best - rough) <= STAGE_IDLE * rough ? best / layers : NAN;
+  return fabsf(best - rough) <= STAGE_IDLE * rough ? best : NAN;
 }
 
 /*
@@ -490,12 +494,8 @@ static bool is_partly_as_long(const struct stage *x, const struct stage *y, floa
       2 * STAGE_PARTLY * (float)x->n;
 }
 
-/* How much longer x computes than y; 1: as long. NAN: they do other work. */
-static float compare_stage_pair(const struct stage *x, const struct stage *y) {
-  if (!can_compare(x, y))
-    return NAN;
-  if (x->pass_us > 0 || y->pass_us > 0)
-    return compare_whole_passes(x, y);
+/* How much longer x computes than y, by the places of both; 1: as long. NAN: they do other work. */
+static float compare_stage_places(const struct stage *x, const struct stage *y) {
   if (x->n == 0 || y->n == 0)
     return NAN;
   float best = 1, most = match_stage_places(x, y, 1, NULL), ratio,
@@ -528,6 +528,15 @@ static float compare_stage_pair(const struct stage *x, const struct stage *y) {
   return ratio;
 }
 
+/* The same for as many layers. */
+static float compare_stage_pair(const struct stage *x, const struct stage *y) {
+  if (!can_compare(x, y))
+    return NAN;
+  const float times =
+      x->pass_us > 0 || y->pass_us > 0 ? compare_whole_passes(x, y) : compare_stage_places(x, y);
+  return x->whole ? times * (float)(y->bytes / x->bytes) : times;
+}
+
 int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more) {
   struct stage *stage = calloc(b->n_classes + 1, sizeof *stage);
   float *x = malloc((b->n_classes + 1) * sizeof *x);
@@ -539,14 +548,18 @@ int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_
     if (b->rank[i].cls != NI_BLAME_NONE)
       e = fill_stage(b, i, fabsf(over_us[i]), &stage[b->rank[i].cls]);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
-    size_t n = 0;
+    size_t n = 0, alike = 0;
     for (uint32_t k = 0; k < b->n_classes; k++) {
       const float times = k == c ? NAN : compare_stage_pair(&stage[c], &stage[k]);
-      if (!isnan(times))
-        x[n++] = times;
+      if (isnan(times))
+        continue;
+      x[n++] = times;
+      alike += has_as_many_layers(&stage[c], &stage[k]);
     }
     more[c].share = n ? ni_blame_quantile(x, n, 0.5) - 1 : 0;
-    more[c].can_be_work = stage[c].whole && stage[c].at_end;
+    more[c].at_end = stage[c].at_end;
+    more[c].by_layers = stage[c].whole && alike < n;
+    more[c].can_be_work = stage[c].whole && (stage[c].at_end || alike == 0);
   }
   free(stage);
   free(x);

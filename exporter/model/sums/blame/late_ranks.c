@@ -37,8 +37,8 @@ enum {
  */
 #define LAUNCH_MOST 0.98f
 /*
- * Bytes explain why a rank is late where they are more by this part of what it is late by: half, because attention
- * takes the square of a sequence, less what own time is off by.
+ * Bytes explain why a rank is late where they are more by this part of what it is late by: half, because
+ * attention takes the square of a sequence, less what own time is off by.
  */
 #define BYTES_EXPLAIN 0.4f
 
@@ -558,6 +558,24 @@ static bool is_slow_host(const struct host_lateness *x) {
   return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->share;
 }
 
+/*
+ * Those of the host's ranks that launch late are all there are that do their work, and others on the host
+ * launch as quickly as elsewhere: then it is that work, as of the first stage, which begins a step with
+ * nothing launched ahead.
+ */
+static bool is_late_by_work(const struct lateness *w, uint32_t host) {
+  const struct ni_blame *b = w->b;
+  uint32_t quick = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (!b->rank[i].judged || ni_blame_host(b, i) != host)
+      continue;
+    if (w->late[i].launch && !w->late[i].no_peers)
+      return false;
+    quick += !w->late[i].launch && !w->late[i].late;
+  }
+  return b->stages && quick > 0;
+}
+
 /* Fills `at` with the bins that are in a burst of half of the ranks, and what the cause says of these. */
 static int set_burst_bins(struct ni_cause *c, const struct lateness *w) {
   const uint32_t bins = w->b->bins;
@@ -607,6 +625,8 @@ static int name_late_hosts(struct lateness *w, struct ni_causes *out,
       clear_host(w, h, bursts);
       continue;
     }
+    if (x.launched && is_late_by_work(w, h))
+      continue;
     if (belongs == is_late_on && count_later_elsewhere(w, h, &x) >= LATER_MIN)
       continue; /* what the host's ranks have in common is not what makes ranks late here */
     const bool launch = x.launched * 2 >= x.n;
@@ -782,6 +802,8 @@ static int name_slow_stages(struct lateness *w, struct ni_causes *out) {
     x->to = b->bins;
     x->share = x->of_gaps = more[c].share;
     x->can_be_work = more[c].can_be_work;
+    x->at_end = more[c].at_end;
+    x->by_layers = more[c].by_layers;
     x->n_peers = b->n_classes;
     for (uint32_t i = 0; i < b->n_ranks && x->excess_us <= 0; i++) {
       float us = 0;

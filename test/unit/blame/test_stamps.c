@@ -377,6 +377,11 @@ static void test_whole_stages(void **state) {
   assert_true(is_share(stage_more(x, 2).share, 0) || stage_more(x, 2).share < 0);
   assert_true(stage_more(x, 3).can_be_work && stage_more(x, 3).share > 0.1f);
   for (uint32_t r = 0; r < STAGES; r++)
+    put_places(x, r, r % 3 ? 1 : 0.8f, true);
+  assert_true(is_share(stage_more(x, 1).share, 0)); /* nor beside ends that are quicker */
+  for (uint32_t r = 0; r < STAGES; r++)
+    put_places(x, r, r == 3 ? 1.3f : r == 1 ? 1.1f : 1, true);
+  for (uint32_t r = 0; r < STAGES; r++)
     x->slot[r][0].bytes = 0; /* no gradients: how many layers, nobody knows */
   assert_true(is_share(stage_more(x, 1).share, 0));
   assert_true(is_share(stage_more(x, 3).share, 0));

@@ -104,12 +104,16 @@ def drawn_uneven(truth, finding):
 
 
 def has_more_to_do(truth, finding):
-    """A note that a stage takes longer is true, and accuses nobody, where it has more to do than most."""
+    """A note that a stage takes longer is true, and accuses nobody, where it has more to do than most, in all or
+    for as many layers."""
     work = truth.get("stage_work")
     if finding["class"] != "note" or finding["level"] != "stage" or not work:
         return False
     stages = {truth["stages"][r] for r in finding["ranks"] if r < len(truth["stages"])}
-    more = len(stages) == 1 and work[stages.pop()] >= 1.02 * sorted(work)[(len(work) - 1) // 2]
+    layers = (truth.get("shape") or {}).get("stage_layers") or [1] * len(work)
+    each = [x / n for x, n in zip(work, layers)]
+    stage = stages.pop() if len(stages) == 1 else None
+    more = stage is not None and any(x[stage] >= 1.02 * sorted(x)[(len(x) - 1) // 2] for x in (work, each))
     return more and not any(matches(finding, c) for c in truth["culprits"])
 
 

@@ -99,6 +99,14 @@ stages_differ 270042 - | a loss without tensor parallelism looked like a slow st
 replica 310034 cost --cost 2..5 | 3.9 % more work: its host was accused
 uneven 290002 cost --layout P --cost 2..5 | steps of stages that messages alone join were numbered by clocks
 late 50016 cost --layout P | a host whose stages show more or less of their own time
+healthy 10082 - | 20 steps of sharded parameters: their layers were taken for steps
+stage 250104 cost | the last stage goes on from a forward pass to its backward pass
+pauses 390002 cost --cost 2..5 | chance does to one rank what it does not do to all of a host
+two_attempts 470002 cost --cost 2..5 | who waits for a late rank said how far ranks lie apart
+uneven 290094 cost --cost 2..5 | a late rank's host was accused of what its ranks wait for
+stage 250086 alike --cost 2..5 | a stage of one layer that is three times as slow looked like one of three
+stages_differ 270098 - | a first stage on one host launches late, and its host was accused
+replica 310002 cost --cost 2..5 | gradients beside computing made a larger batch look like a slow host
 END
 echo "$jobs of $n jobs"
 finish

@@ -343,6 +343,35 @@ static void test_steps_beside_evaluation(void **state) {
   assert_int_equal(steps_of(op, n, 3), STEPS_HERE);
 }
 
+/*
+ * Parameters of 15 layers sharded within hosts, 20 steps: forward each layer is gathered; backward its
+ * gradients are scattered, too, and added up across hosts. So two operations come as often as layers do, and
+ * the last two of a step, with the first of the next, are a row that comes 19 times.
+ */
+static void test_steps_of_few(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 20, LAYERS = 15, FORWARD = LAYERS + 1, EACH = LAYERS * 4 };
+  static struct ni_blame_op op[STEPS_HERE * EACH];
+  uint32_t n = 0, sn[2] = {0};
+  for (uint32_t i = 0; i < STEPS_HERE * EACH; i++) {
+    const uint32_t in_step = i % EACH, back = in_step < FORWARD ? 0 : in_step - FORWARD;
+    const bool is_gather = in_step < FORWARD || (back % 3 == 2 && in_step + 1 < EACH);
+    const bool is_sum = !is_gather && back % 3 == (i / EACH + back / 6) % 2; /* both begin at once */
+    op[n] = (struct ni_blame_op){.start_ns = n * 1000,
+                                 .end_ns = n * 1000 + 500,
+                                 .sn = sn[is_sum]++,
+                                 .token = is_gather ? 0
+                                     : is_sum       ? 2
+                                                    : 1,
+                                 .what = is_gather ? 0
+                                     : is_sum      ? 2
+                                                   : 1,
+                                 .slot = is_sum};
+    n++;
+  }
+  assert_in_range(steps_of(op, n, 3), STEPS_HERE - 1, STEPS_HERE);
+}
+
 static void test_steps(void **state) {
   (void)state;
   bool found;
@@ -760,16 +789,16 @@ static void test_crossed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_alone),          cmocka_unit_test(test_own_time),
-      cmocka_unit_test(test_group),          cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_in_one_kernel),  cmocka_unit_test(test_steps),
-      cmocka_unit_test(test_period),         cmocka_unit_test(test_steps_by_order),
-      cmocka_unit_test(test_steps_by_gaps),  cmocka_unit_test(test_steps_beside_evaluation),
-      cmocka_unit_test(test_coarsen),        cmocka_unit_test(test_replay),
-      cmocka_unit_test(test_crossed),        cmocka_unit_test(test_flapping),
-      cmocka_unit_test(test_not_slow),       cmocka_unit_test(test_congestion),
-      cmocka_unit_test(test_usual_transfer), cmocka_unit_test(test_uneven_cost),
-      cmocka_unit_test(test_launch_cost),
+      cmocka_unit_test(test_alone),         cmocka_unit_test(test_own_time),
+      cmocka_unit_test(test_group),         cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_in_one_kernel), cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_period),        cmocka_unit_test(test_steps_by_order),
+      cmocka_unit_test(test_steps_by_gaps), cmocka_unit_test(test_steps_beside_evaluation),
+      cmocka_unit_test(test_steps_of_few),  cmocka_unit_test(test_coarsen),
+      cmocka_unit_test(test_replay),        cmocka_unit_test(test_crossed),
+      cmocka_unit_test(test_flapping),      cmocka_unit_test(test_not_slow),
+      cmocka_unit_test(test_congestion),    cmocka_unit_test(test_usual_transfer),
+      cmocka_unit_test(test_uneven_cost),   cmocka_unit_test(test_launch_cost),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

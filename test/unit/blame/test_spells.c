@@ -211,6 +211,50 @@ static void test_waits_outside(void **state) {
   ni_causes_free(&out);
 }
 
+/*
+ * Three hosts of four ranks. Four pauses are chance for one rank where a rank elsewhere has one of them, and none
+ * for all ranks of a host.
+ */
+static void test_host_pauses(void **state) {
+  (void)state;
+  enum { HOSTS = 3, OF_HOST = 4, RANKS = HOSTS * OF_HOST, STEPS = 200, PAUSES = 4, LAST = RANKS - OF_HOST };
+  static const uint32_t step[PAUSES] = {53, 70, 86, 142};
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host[HOSTS] = {0};
+  struct ni_blame_incident incident[RANKS][PAUSES] = {0};
+  struct ni_blame_cell cell[RANKS][STEPS] = {0};
+  struct ni_blame_rank rank[RANKS];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = HOSTS};
+  struct ni_blame b = {
+      .s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1, .steps = STEPS};
+  for (uint32_t most = 1; most <= OF_HOST; most += OF_HOST - 1) {
+    struct ni_causes out = {0};
+    for (uint32_t r = 0; r < RANKS; r++) {
+      const uint32_t n = r == 0 ? 1 : r >= LAST && r < LAST + most ? PAUSES : 0;
+      process[r].host = r / OF_HOST;
+      for (uint32_t k = 0; k < PAUSES; k++)
+        incident[r][k] = (struct ni_blame_incident){
+            .us = 1e5f * (float)(k + 1), .step = step[k], .in_step = 1 + 7 * k, .is_pause = true};
+      rank[r] = (struct ni_blame_rank){.process = r,
+                                       .judged = true,
+                                       .n_steps = STEPS,
+                                       .ops = STEPS * 100,
+                                       .team = r / OF_HOST,
+                                       .incident = incident[r],
+                                       .n_incidents = n,
+                                       .incidents = n,
+                                       .cell = cell[r],
+                                       .n_bins = STEPS,
+                                       .bin_steps = 1};
+    }
+    assert_int_equal(ni_find_pauses(&b, &out), 0);
+    assert_int_equal(out.n, most == OF_HOST);
+    if (out.n)
+      assert_true(out.item[0].level == NI_LEVEL_HOST && out.item[0].of == HOSTS - 1);
+    ni_causes_free(&out);
+  }
+}
+
 /* Ranks 0 to 3 of a job, in communicators of two; n of these are in the logs. */
 static void joined(uint32_t n, const uint32_t (*member)[2], int64_t world, struct ni_process *process,
                    struct ni_comm_row *comm) {
@@ -274,9 +318,9 @@ static void test_least_own(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period),      cmocka_unit_test(test_bursts),
-                                     cmocka_unit_test(test_single_bins), cmocka_unit_test(test_number),
-                                     cmocka_unit_test(test_least_own),   cmocka_unit_test(test_waits_outside),
-                                     cmocka_unit_test(test_joined)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period),        cmocka_unit_test(test_bursts),
+                                     cmocka_unit_test(test_single_bins),   cmocka_unit_test(test_number),
+                                     cmocka_unit_test(test_least_own),     cmocka_unit_test(test_host_pauses),
+                                     cmocka_unit_test(test_waits_outside), cmocka_unit_test(test_joined)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

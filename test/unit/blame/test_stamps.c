@@ -379,12 +379,59 @@ static void test_whole_stages(void **state) {
   assert_true(is_share(stage_more(x, 2).share, 0) || stage_more(x, 2).share < 0);
   assert_true(stage_more(x, 3).can_be_work && stage_more(x, 3).share > 0.1f);
   for (uint32_t r = 0; r < STAGES; r++)
+    put_places(x, r, r % 3 ? 1 : 0.8f, true);
+  assert_true(is_share(stage_more(x, 1).share, 0)); /* nor beside ends that are quicker */
+  for (uint32_t r = 0; r < STAGES; r++)
+    put_places(x, r, r == 3 ? 1.3f : r == 1 ? 1.1f : 1, true);
+  for (uint32_t r = 0; r < STAGES; r++)
     x->slot[r][0].bytes = 0; /* no gradients: how many layers, nobody knows */
   assert_true(is_share(stage_more(x, 1).share, 0));
   assert_true(is_share(stage_more(x, 3).share, 0));
   for (uint32_t r = 0; r < STAGES; r++)
-    x->slot[r][0].bytes = r == 1 ? 3 << 20 : 2 << 20; /* it has more layers */
+    x->slot[r][0].bytes =
+        r == 1 ? 3 << 20 : 2 << 20; /* it has more layers, and takes longer by these alone */
+  put_places(x, 1, 1.5f, true);
   assert_true(is_share(stage_more(x, 1).share, 0));
+  assert_true(is_share(stage_more(x, 2).share, 0));
+  x->slot[1][0].bytes =
+      1 << 20; /* half as many, and takes less by a fourth: it is slow, or they are others */
+  put_places(x, 1, 0.75f, true);
+  assert_true(is_share(stage_more(x, 1).share, 0.5f) && stage_more(x, 1).can_be_work);
+  assert_true(stage_more(x, 1).by_layers && !stage_more(x, 1).at_end);
+  assert_true(stage_more(x, 2).share < 0);
+  x->slot[1][0].bytes = 1 << 17; /* so few that gradients do not say it */
+  assert_true(is_share(stage_more(x, 1).share, 0));
+  free(x);
+}
+
+/* Before each message of a rank lie these, by turns; so long it is idle in a step. */
+static void put_passes(struct stages *x, uint32_t r, float first_us, float second_us, double idle_us) {
+  for (uint32_t k = 0; k < 6; k++)
+    x->place[r][k] = (struct ni_blame_place){.usual_us = k % 2 ? second_us : first_us, .message = true};
+  x->rank[r].n_places = 6;
+  x->rank[r].idle_us = idle_us;
+  x->rank[r].late_idle_us = 0;
+}
+
+/* Before each message of the last stage lies a forward pass and the backward pass of the same micro-batch. */
+static void test_last_stage(void **state) {
+  (void)state;
+  struct stages *x = new_stages();
+  for (uint32_t r = 0; r < STAGES; r++)
+    put_passes(x, r, 4000, 8000, 38000);
+  put_passes(x, 3, 14400, 14400, 45200);
+  assert_true(is_share(stage_more(x, 3).share, 0.2f));
+  assert_true(stage_more(x, 3).can_be_work); /* a loss is as long */
+  assert_true(stage_more(x, 1).share <= 0);
+  put_passes(x, 3, 12000, 12000, 45200); /* idle for another reason than that it computes */
+  assert_true(is_share(stage_more(x, 3).share, 0));
+  put_passes(x, 3, 14400, 14400, 45200);
+  x->rank[3].late_idle_us = 6000; /* its CPU launches late */
+  assert_true(is_share(stage_more(x, 3).share, 0));
+  put_passes(x, 3, 14400, 14400, 45200);
+  x->slot[3][0].bytes = 6 << 18; /* half as many layers more */
+  put_passes(x, 3, 18900, 18900, 58700);
+  assert_true(is_share(stage_more(x, 3).share, 0.05f));
   free(x);
 }
 
@@ -567,6 +614,7 @@ int main(void) {
       cmocka_unit_test(test_number_by_way_of),
       cmocka_unit_test(test_stages),
       cmocka_unit_test(test_whole_stages),
+      cmocka_unit_test(test_last_stage),
       cmocka_unit_test(test_cost_of_late),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

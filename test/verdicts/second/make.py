@@ -170,7 +170,8 @@ def one(
         alone = base
         if len(causes) > 1:  # of two: what is gained without this one alone
             alone = run(job, planned(job, kind, [x for x in causes if x is not c], k), gap)
-        culprits.append(truth.culprit(job, c, k, final, alone.end / 1e9, missing))
+        seen = truth.culprit(job, c, k, final, alone.end / 1e9, missing, "sample" in w)
+        culprits.append(seen)
     with_s, without_s = final.end / 1e9, base.end / 1e9
     if not causes:
         without_s = with_s

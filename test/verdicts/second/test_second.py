@@ -155,6 +155,21 @@ class Second(unittest.TestCase):
         cause = faults.make(job, "nvlink", stream(1), run(job, faults.background(job, "nvlink"), steps=3))
         self.assertTrue(truth.subjects(job, cause, 3.0)[2])
 
+    def test_what_sampled_messages_do_not_tell(self):
+        # One replica: nothing but messages crosses hosts, and of these each side kept others.
+        job = next(j for j in (job_of("congestion", seed, "P")[0] for seed in range(20, 400, 2)) if j.dp == 1)
+        cause = faults.make(job, "congestion", stream(1), run(job, faults.background(job, "late"), steps=3))
+        self.assertTrue(truth.subjects(job, cause, 3.0)[2])
+        self.assertFalse(truth.subjects(job, cause, 3.0, sampled=True)[2])
+
+    def test_who_has_more_tokens(self):
+        # Of messages the sizes tell that a rank has more to do; an AlltoAll's is the same on all of its ranks.
+        job, _ = job_of("uneven", 22, "M", steps=3)
+        outcome = run(job, faults.background(job, "uneven"), steps=3)
+        cause = faults.make(job, "uneven", stream(1), outcome)
+        for job.native_alltoall, told in ((False, "note"), (True, "fault")):
+            self.assertEqual(truth.culprit(job, cause, 1.0, outcome, 0.0, [])["class"], told)
+
     def test_each_kind_has_a_shape_and_a_cause(self):
         for i, kind in enumerate(faults.KINDS):
             job, _ = make.shaped(100 + i, kind, True, steps=None)

@@ -70,15 +70,18 @@ def subject(job, f):
     return {"level": f.level, "hosts": [job.hostnames[f.host]]}
 
 
-def link_truth(job, cause, factor):
-    """(accept, related, identifiable) of a slow link, from which operations can show it."""
+def link_truth(job, cause, factor, sampled=False):
+    """(accept, related, identifiable) of a slow link, from which operations can show it. A message's transfer
+    is what both sides have in common: of sampled ones each side kept others, so only collectives show it."""
     fault = LinkFault(
         cause.level, factor, cause.subject.get("host"), cause.subject.get("nic"), cause.subject.get("hosts")
     )
     ops = operations(job)
     mine = signature(job, ops, fault)
     accept, related = [subject(job, fault)], []
-    same = [f for f in places(job, factor) if signature(job, ops, f) == mine] if mine else []
+    told = {k: op for k, op in ops.items() if k[0] == "c" or not sampled}
+    seen = signature(job, told, fault)
+    same = [f for f in places(job, factor) if signature(job, told, f) == seen] if seen else []
     # The NICs of a host that has one are that NIC, and its rail; nobody could tell them apart, nor need to.
     near = [
         f
@@ -120,18 +123,18 @@ def link_truth(job, cause, factor):
         related += [{"level": "nic"}, {"level": "pair"}]
     related += [subject(job, f) for f in others]
     related += [{"level": "communicator", "communicator": job.comms[n].hash} for n in slowed]
-    return accept, related, bool(mine) and (not others or one or cause.level == "fabric")
+    return accept, related, bool(seen) and (not others or one or cause.level == "fabric")
 
 
 def comms_of(job, ranks):
     return [c.hash for c in job.comms if set(ranks) & set(c.ranks)]
 
 
-def subjects(job, cause, factor):
+def subjects(job, cause, factor, sampled=False):
     """(accept, related, identifiable) of a cause."""
     names = job.hostnames
     if cause.level in ("nvlink", "nic", "rail", "pair", "fabric"):
-        return link_truth(job, cause, factor)
+        return link_truth(job, cause, factor, sampled)
     ranks = sorted(cause.ranks)
     hosts = sorted({job.host_of[r] for r in ranks})
     each = [{"level": "rank", "ranks": [r]} for r in ranks]
@@ -229,19 +232,24 @@ def stage_work(job):
     return [round(x, 3) for x in work]
 
 
-def culprit(job, cause, strength, outcome, without_s, missing):
+def has_bytes(job):
+    """Whether messages of experts show who has more tokens: an AlltoAll's size is the same on all its ranks."""
+    return job.layout == "M" and not job.native_alltoall
+
+
+def culprit(job, cause, strength, outcome, without_s, missing, sampled=False):
     """One of truth.json's culprits; `outcome` is that of the job with it."""
     with_s = outcome.end / 1e9
     x = cause.size
     factor = 1.0 + (x - 1.0) * strength if cause.unit == "x" else 1.0
-    accept, related, can = subjects(job, cause, factor)
+    accept, related, can = subjects(job, cause, factor, sampled)
     percent = 100.0 * (with_s - without_s) / with_s
     onset, end = cause.onset, cause.end
     if cause.spans:  # their steps
         onset = max(0, sum(b <= cause.spans[0][0] for b in outcome.step_begin) - 1)
         end = min(job.steps, sum(b <= cause.spans[-1][1] for b in outcome.step_begin))
     # Without messages by the work a rank that has more of it looks slow.
-    noted = cause.kind in NOTES and (cause.kind != "uneven" or job.layout == "M")
+    noted = cause.kind in NOTES and (cause.kind != "uneven" or has_bytes(job))
     # Without tensor parallelism the first or the last stage looks as slow with an embedding or a loss.
     either = cause.kind == "stage" and job.tp == 1 and cause.subject["stage"] in (0, job.pp - 1)
     concerned = comms_of(job, cause.ranks) or [

@@ -156,6 +156,8 @@ struct ni_cause {
   bool *at;         /* bins in which it is at work; NULL: all of from..to. Owned */
   bool rest;        /* the rank has one communicator: its own time is seen only where that leaves it idle */
   bool can_be_work; /* of a stage: it is slow, or has something more to do: told as a note */
+  /* of such a stage: it is the first or the last one; it is so for as many layers as its gradients state */
+  bool at_end, by_layers;
   /* own time: operations are launched late; share is of the idle time before these */
   bool launch;
   uint32_t from, to; /* bins, half open */

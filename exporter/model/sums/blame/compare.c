@@ -314,10 +314,14 @@ enum { STAGE_LEFT_MIN = 6 }; /* places of those that are left without these */
 
 struct stage {
   float us[STAGE_PLACES]; /* the longest places of one rank in the middle of it, longest first; */
-  uint32_t n;             /* 0: too few */
-  float off;              /* how far that rank is from its peers */
-  bool whole;             /* all its layers lie in each of its places: without tensor parallelism */
-  bool at_end;            /* the first or the last one */
+  uint32_t n;             /* 0: too few to find a factor by */
+  uint32_t n_us;          /* so many there are in any case */
+  float pass_us;          /* nothing but whole passes lies before its messages: of one; 0: there is more */
+  float idle_us,
+      late_us; /* of a step that rank is idle, or computes; late_us: before what is launched late */
+  float off;   /* how far that rank is from its peers */
+  bool whole;  /* all its layers lie in each of its places: without tensor parallelism */
+  bool at_end; /* the first or the last one */
   bool taken;
   uint32_t ranks;
   /* of its ranks' own collectives, a step: gradients, and what its layers exchange */
@@ -339,6 +343,25 @@ static bool is_end_stage(const struct ni_blame_rank *o) {
     later |= o->slot[i].peer > o->slot[i].rank;
   }
   return !earlier || !later;
+}
+
+/*
+ * The last stage goes on from the forward pass of a micro-batch to its backward pass, and talks to nobody
+ * between: all that lies before its messages is as long. 0: it is not so.
+ */
+enum { PASSES_MIN = 2 };
+
+static float find_whole_pass(const struct ni_blame_rank *o) {
+  float shortest = INFINITY, longest = 0;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < o->n_places; i++) {
+    if (!o->place[i].message)
+      continue;
+    shortest = fminf(shortest, o->place[i].usual_us);
+    longest = fmaxf(longest, o->place[i].usual_us);
+    n++;
+  }
+  return n >= PASSES_MIN && longest <= (1 + 2 * STAGE_SAME) * shortest ? (longest + shortest) / 2 : 0;
 }
 
 static int fill_stage(const struct ni_blame *b, uint32_t rank, float off, struct stage *s) {
@@ -364,10 +387,12 @@ static int fill_stage(const struct ni_blame *b, uint32_t rank, float off, struct
   const bool enough = n >= STAGE_PLACES_MIN;
   while (n && us[n - 1] < STAGE_LEAST * us[0])
     n--;
-  if (!enough || n < STAGE_LEFT_MIN)
-    n = 0;
-  s->n = n < STAGE_PLACES ? n : STAGE_PLACES;
-  memcpy(s->us, us, s->n * sizeof *us);
+  s->n_us = n < STAGE_PLACES ? n : STAGE_PLACES;
+  s->n = enough && n >= STAGE_LEFT_MIN ? s->n_us : 0;
+  memcpy(s->us, us, s->n_us * sizeof *us);
+  s->pass_us = s->whole ? find_whole_pass(o) : 0;
+  s->idle_us = (float)(o->idle_us / o->n_steps);
+  s->late_us = (float)(o->late_idle_us / o->n_steps);
   s->off = off;
   s->taken = true;
   s->at_end = is_end_stage(o);
@@ -376,16 +401,18 @@ static int fill_stage(const struct ni_blame *b, uint32_t rank, float off, struct
 }
 
 /*
- * Where all layers of a stage lie in each place, stages can be compared that have as many of them: then their
- * gradients are as large. Times of several lengths, such as forward and backward, have to be found again. The
+ * Where all layers of a stage lie in each place, the bytes of its gradients say how many these are. Stages
+ * with other ones are compared for as many layers, and whether they are slow, or layers differ in what they
+ * do, cannot be told. Times of several lengths, such as forward and backward, have to be found again. The
  * first and the last one can have more to do all the same: an embedding or a loss takes as many times longer
  * backward than forward as layers do. So no other stage is compared with them, and whether they are slow
  * cannot be told.
  */
 #define STAGE_LENGTHS 1.5f /* times the shortest one of them is the longest */
+#define STAGE_LAYERS 4.0   /* times as many layers: of a stage with more, nobody says so by its gradients */
 
 static bool can_compare(const struct stage *x, const struct stage *y) {
-  if (x->n == 0 || y->n == 0 || x->whole != y->whole)
+  if (x->whole != y->whole)
     return false;
   /* Logs of ranks are missing: those that are there may be of one replica. */
   if (2 * x->ranks <= y->ranks || 2 * y->ranks <= x->ranks)
@@ -394,7 +421,44 @@ static bool can_compare(const struct stage *x, const struct stage *y) {
     return true;
   if (y->at_end && !x->at_end)
     return false;
-  return x->bytes > 0 && fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
+  const double more = fmax(x->bytes, y->bytes), less = fmin(x->bytes, y->bytes);
+  return less > 0 && more <= STAGE_LAYERS * less;
+}
+
+/* By the bytes of their gradients. */
+static bool has_as_many_layers(const struct stage *x, const struct stage *y) {
+  return fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
+}
+
+/* A backward pass takes so many times as long as the forward pass of the same layers. */
+#define BACKWARD_LEAST 1.5f
+#define BACKWARD_MOST 4.0f
+/* How much longer a stage is idle in a step may differ by so much from how much longer it computes. */
+#define STAGE_IDLE 0.04f
+
+/*
+ * Of two whole stages, where only whole passes lie before the messages of one: as long as that is a place of
+ * the other one (a backward pass with the next forward pass), or two of them, a forward and a backward pass.
+ * Which of them it is all the time says that they compute in a step: gradients that run beside the computing
+ * hide some of that, so alone it says little. Returns how much longer x computes than y; NAN: not known.
+ */
+static float compare_whole_passes(const struct stage *x, const struct stage *y) {
+  const struct stage *other = x->pass_us > 0 ? y : x;
+  const float pass_us = x->pass_us > 0 ? x->pass_us : y->pass_us;
+  const float rough = x->idle_us / y->idle_us;
+  float best = NAN;
+  if (2 * x->late_us > x->idle_us - y->idle_us)
+    return NAN;
+  for (uint32_t i = 0; i < other->n_us; i++)
+    for (uint32_t k = i; k < other->n_us; k++) {
+      const float back = other->us[i], forth = k == i ? 0 : other->us[k];
+      if (k > i && !(back >= BACKWARD_LEAST * forth && back <= BACKWARD_MOST * forth))
+        continue;
+      const float times = other == y ? pass_us / (back + forth) : (back + forth) / pass_us;
+      if (!(fabsf(times - rough) >= fabsf(best - rough)))
+        best = times;
+    }
+  return fabsf(best - rough) <= STAGE_IDLE * rough ? best : NAN;
 }
 
 /*
@@ -446,9 +510,9 @@ static bool is_partly_as_long(const struct stage *x, const struct stage *y, floa
       2 * STAGE_PARTLY * (float)x->n;
 }
 
-/* How much longer x computes than y; 1: as long. NAN: they do other work. */
-static float compare_stage_pair(const struct stage *x, const struct stage *y) {
-  if (!can_compare(x, y))
+/* How much longer x computes than y, by the places of both; 1: as long. NAN: they do other work. */
+static float compare_stage_places(const struct stage *x, const struct stage *y) {
+  if (x->n == 0 || y->n == 0)
     return NAN;
   float best = 1, most = match_stage_places(x, y, 1, NULL), ratio,
         right = INFINITY; /* right: the one nearest to 1 that is as good */
@@ -480,6 +544,15 @@ static float compare_stage_pair(const struct stage *x, const struct stage *y) {
   return ratio;
 }
 
+/* The same for as many layers. */
+static float compare_stage_pair(const struct stage *x, const struct stage *y) {
+  if (!can_compare(x, y))
+    return NAN;
+  const float times =
+      x->pass_us > 0 || y->pass_us > 0 ? compare_whole_passes(x, y) : compare_stage_places(x, y);
+  return x->whole ? times * (float)(y->bytes / x->bytes) : times;
+}
+
 int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more) {
   struct stage *stage = calloc(b->n_classes + 1, sizeof *stage);
   float *x = malloc((b->n_classes + 1) * sizeof *x);
@@ -491,14 +564,18 @@ int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_
     if (b->rank[i].cls != NI_BLAME_NONE)
       e = fill_stage(b, i, fabsf(over_us[i]), &stage[b->rank[i].cls]);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
-    size_t n = 0;
+    size_t n = 0, alike = 0;
     for (uint32_t k = 0; k < b->n_classes; k++) {
       const float times = k == c ? NAN : compare_stage_pair(&stage[c], &stage[k]);
-      if (!isnan(times))
-        x[n++] = times;
+      if (isnan(times))
+        continue;
+      x[n++] = times;
+      alike += has_as_many_layers(&stage[c], &stage[k]);
     }
     more[c].share = n ? ni_blame_quantile(x, n, 0.5) - 1 : 0;
-    more[c].can_be_work = stage[c].whole && stage[c].at_end;
+    more[c].at_end = stage[c].at_end;
+    more[c].by_layers = stage[c].whole && alike < n;
+    more[c].can_be_work = stage[c].whole && (stage[c].at_end || alike == 0);
   }
   free(stage);
   free(x);

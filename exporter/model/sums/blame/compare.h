@@ -32,8 +32,13 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w);
 /* Of a stage, compared with the middle one of the stages that are like it (of two: with the other one). */
 struct ni_stage_more {
   float share; /* it computes longer by so much; 0 where nothing can be compared */
-  /* it is the first or the last one, and an embedding or a loss would look the same */
+  /*
+   * It is the first or the last one, and an embedding or a loss would look the same; or none of the others
+   * has as many layers, and layers can differ.
+   */
   bool can_be_work;
+  bool at_end;    /* it is the first or the last one */
+  bool by_layers; /* it is so for as many layers as some of the others have, by the gradients */
 };
 /* By class; of a rank that over_us says is like its peers. */
 int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more);

@@ -291,10 +291,14 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
       put_ranks(w, f, b->s);
       ni_put(w, " computes %.1f %% longer than the other stages: %s more a step", 100 * c->share,
              ni_duration_text(c->excess_us, time));
-      if (c->can_be_work)
+      if (c->by_layers)
+        ni_put(w, ", for as many layers as its gradients state");
+      if (c->can_be_work && c->at_end)
         ni_put(
             w,
             "; it is the first or the last one, and an embedding or a loss beside its layers looks the same");
+      else if (c->can_be_work)
+        ni_put(w, "; layers that do something else look the same");
       break;
     case NI_FIND_SLOW_NVLINK:
     case NI_FIND_SLOW_NIC:

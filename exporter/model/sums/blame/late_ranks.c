@@ -22,6 +22,7 @@
 #define OWN_OF_FEW 0.03f
 enum {
   TEAM_FEW = 8,
+  LATER_MIN = 2, /* one rank elsewhere that is later than a host's may have another cause */
   OTHERS = 256,  /* members that a rank's interval is compared with */
   SPREAD_MIN = 8 /* of fewer nobody knows how far they lie apart */
 };
@@ -35,8 +36,11 @@ enum {
  * left.
  */
 #define LAUNCH_MOST 0.98f
-/* Bytes explain why a rank is late where they are more by this part of what it is late by. */
-#define BYTES_EXPLAIN 0.5f
+/*
+ * Bytes explain why a rank is late where they are more by this part of what it is late by: half, because
+ * attention takes the square of a sequence, less what own time is off by.
+ */
+#define BYTES_EXPLAIN 0.4f
 
 struct rank_lateness { /* what one rank shows */
   bool late, launch;
@@ -154,15 +158,29 @@ static bool find_late_interval(const float *x, uint32_t bins, uint32_t *from, ui
   return half <= NI_CAUSE_OWN_FLOOR || ni_find_longest_above(x, bins, half, from, to);
 }
 
+/* So many members are not of this one's team. */
+static uint32_t count_other_teams(const struct lateness *w, uint32_t but) {
+  const struct ni_blame_rank *rank = w->b->rank;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < w->c.n; i++)
+    n += rank[w->c.member[i]].team != rank[w->c.member[but]].team;
+  return n;
+}
+
 /*
  * The baseline of the other members in these bins; *apart: one standard deviation of them, by those that are
  * not slow (NI_CAUSE_SPREAD). It is asked for once more, in these bins alone, because chance chose them, and
- * because means have a tail that medians do not show.
+ * because means have a tail that medians do not show. Those of its own team wait for a late one within their
+ * operations, more than others do, and where they compute beside that their own time is shorter: where there
+ * are enough others only these are asked.
  */
 static float find_peer_baseline(struct lateness *w, uint32_t but, uint32_t from, uint32_t to, float *apart) {
-  const uint32_t every = w->c.n / OTHERS + 1;
+  const uint32_t every = w->c.n / OTHERS + 1, team = w->b->rank[w->c.member[but]].team;
+  const bool has_others = team != NI_BLAME_NONE && count_other_teams(w, but) >= SPREAD_MIN;
   size_t n = 0;
   for (uint32_t i = 0; i < w->c.n; i += every) {
+    if (has_others && w->b->rank[w->c.member[i]].team == team)
+      continue;
     double sum = 0;
     uint32_t seen = 0;
     for (uint32_t k = from; k < to; k++) {
@@ -521,6 +539,17 @@ static struct host_lateness sum_up_host(const struct lateness *w, uint32_t h,
   return x;
 }
 
+/* Ranks elsewhere that are later than those of this host are in the mean. */
+static uint32_t count_later_elsewhere(const struct lateness *w, uint32_t host,
+                                      const struct host_lateness *x) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    const bool is_elsewhere = w->b->rank[i].judged && ni_blame_host(w->b, i) != host;
+    n += is_elsewhere && w->late[i].late && w->late[i].share * (float)x->n > x->share;
+  }
+  return n;
+}
+
 /*
  * Most ranks of the host are late, at least twice as often as ranks elsewhere, and none of them stands out:
  * else it is that rank. Launches are an exception, because the CPU is the host's. Ranks are compared by
@@ -531,6 +560,24 @@ static bool is_slow_host(const struct host_lateness *x) {
       x->n_elsewhere * x->there * 2 > x->n * x->elsewhere)
     return false;
   return x->launched || x->most * (float)x->n <= NI_CAUSE_OF_HOST_MOST * x->share;
+}
+
+/*
+ * Those of the host's ranks that launch late are all there are that do their work, and others on the host
+ * launch as quickly as elsewhere: then it is that work, as of the first stage, which begins a step with
+ * nothing launched ahead.
+ */
+static bool is_late_by_work(const struct lateness *w, uint32_t host) {
+  const struct ni_blame *b = w->b;
+  uint32_t quick = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (!b->rank[i].judged || ni_blame_host(b, i) != host)
+      continue;
+    if (w->late[i].launch && !w->late[i].no_peers)
+      return false;
+    quick += !w->late[i].launch && !w->late[i].late;
+  }
+  return b->stages && quick > 0;
 }
 
 /* Fills `at` with the bins that are in a burst of half of the ranks, and what the cause says of these. */
@@ -582,6 +629,10 @@ static int name_late_hosts(struct lateness *w, struct ni_causes *out,
       clear_host(w, h, bursts);
       continue;
     }
+    if (x.launched && is_late_by_work(w, h))
+      continue;
+    if (belongs == is_late_on && count_later_elsewhere(w, h, &x) >= LATER_MIN)
+      continue; /* what the host's ranks have in common is not what makes ranks late here */
     const bool launch = x.launched * 2 >= x.n;
     if (belongs == is_slow_on)
       x = sum_up_host(w, h, launch ? launches_late_on : is_late_on); /* how much: what most of them show */
@@ -757,6 +808,8 @@ static int name_slow_stages(struct lateness *w, struct ni_causes *out) {
     x->to = b->bins;
     x->share = x->of_gaps = more[c].share;
     x->can_be_work = more[c].can_be_work;
+    x->at_end = more[c].at_end;
+    x->by_layers = more[c].by_layers;
     x->n_peers = b->n_classes;
     for (uint32_t i = 0; i < b->n_ranks && x->excess_us <= 0; i++) {
       float us = 0;

@@ -362,7 +362,9 @@ static uint32_t estimate_steps(const struct ni_blame *b, const struct ni_blame_r
     return 0;
   if (rarest->n > 1)
     rarest = find_single_as_frequent(rank, g, rarest);
-  const uint32_t steps = rarest->count < RARE ? count_steps_by_companions(b, rank, g, rarest) : 0;
+  /* some in a row that reach from one step into the next come once less than there are steps */
+  const bool is_rare = rarest->count + (rarest->n > 1) < RARE;
+  const uint32_t steps = is_rare ? count_steps_by_companions(b, rank, g, rarest) : 0;
   return steps ? steps : rarest->count;
 }
 

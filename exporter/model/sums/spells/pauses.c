@@ -18,7 +18,7 @@
 #define CHANCE_MANY 1e-6
 /* The same for three long pauses or more, which have to cost NI_SPELLS_LONG_COST as well, */
 #define CHANCE_LONG 1e-4
-/* and for two that are longer still. */
+/* for two that are longer still, and for three or more where most ranks of the host do so. */
 #define CHANCE_TWO 3e-3
 #define GROUPED 1.5      /* times as many as others have are chance still: pauses come in groups */
 #define MANY_MIN 5u      /* of fewer pauses of any length nothing is said */
@@ -41,6 +41,7 @@ struct rank_pauses { /* one rank */
   uint32_t longer[LENGTHS]; /* moments without a period that are longer than lengths_us */
   bool told;                /* its period belongs to a cause */
   bool many, few;           /* it pauses more often than others; few: it has a few long pauses */
+  bool may;                 /* it may have, if most ranks of its host have: chance does not do that to all */
 };
 
 struct pause_judge {
@@ -316,6 +317,7 @@ static void judge_length(struct pause_judge *w, uint32_t rank, uint32_t k) {
     /* two of them are named where nobody else has one as long */
     const bool is_two = n == 2 && k >= LENGTH_OF_TWO && sum < 1;
     p->few |= p_value < CHANCE_LONG || (is_two && p_value < CHANCE_TWO);
+    p->may |= n > 2 && p_value < CHANCE_TWO;
   }
 }
 
@@ -339,7 +341,7 @@ static int name_pauses(struct pause_judge *w, bool *member, enum ni_finding_leve
       burst += o->cell[k].burst;
     for (uint32_t k = 0; k < w->of[i].n; k++)
       burst -= w->of[i].in[k] ? w->of[i].at[k].us : 0;
-    w->of[i].many = w->of[i].few = false;
+    w->of[i].many = w->of[i].few = w->of[i].may = false;
   }
   c->bins_hit = n;
   c->excess_us = n ? (float)(burst / n) : 0; /* of a pause */
@@ -355,7 +357,8 @@ static int name_pausing_hosts(struct pause_judge *w, bool *member, struct ni_cau
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
     uint32_t there = 0, n = 0, most = 0, sum = 0;
     for (uint32_t i = 0; i < b->n_ranks; i++) {
-      member[i] = b->rank[i].judged && ni_blame_host(b, i) == h && pauses_too_much(&w->of[i]);
+      const bool pauses = pauses_too_much(&w->of[i]) || w->of[i].may;
+      member[i] = b->rank[i].judged && ni_blame_host(b, i) == h && pauses;
       there += b->rank[i].judged && ni_blame_host(b, i) == h;
       n += member[i];
       sum += member[i] ? w->of[i].longer[0] : 0;

@@ -6,6 +6,7 @@
 An incident of truth.json is a pause or a delay: rank, step, how long. Of all jobs of a kind, and of a layout:
   entries     those that lost FLOOR_MS or more to one of the others, and can have somebody who began them (is_asked)
   right       of these: who began it is said, and a pause of that rank, that ended then, was planted; or it is a planted culprit;
+              that is slow in that step by as much;
               or it is not known, and no incident that can have begun it ended shortly before (can_be_told)
   wrong       somebody is said to have begun it who did not
   nobody      nobody is said to have
@@ -96,6 +97,23 @@ def is_of_all(truth, began):
     return any(is_it(c) for c in truth["culprits"] if c["level"] == "job" and c.get("period_steps") and "first_step" in c)
 
 
+LONGER = ("late", "onset", "episode", "moving", "gpu", "cpu", "uneven", "stage", "throttle")  # culprits that take longer, not pause
+
+
+def is_of_slow_one(truth, began):
+    """What a planted culprit took longer in a step in which its cause is at work, and no more than that can be."""
+    def is_at_work(c):
+        end = truth["steps"] if c["end_step"] is None else c["end_step"]
+        spans = [x for x in c.get("spans") or [] if truth.get("model") != "second"] or [[c["onset_step"] or 0, end]]
+        return any(first <= began["step"] <= last for first, last in spans)
+
+    def is_who(c):
+        return c.get("rank") == began["rank"] if began["rank"] is not None else c.get("host") == began["hostname"]
+    most_us = truth["job_s"] * 1e6 / truth["steps"]
+    return any(c["kind"] in LONGER and is_who(c) and is_at_work(c) and began["us"] <= c.get("strength", 0) * most_us
+               for c in truth["culprits"])
+
+
 def at_s(truth, entry, clock_s):
     return entry["time_us"] / 1e6 - truth["epoch_ns"] / 1e9 - clock_s
 
@@ -159,7 +177,7 @@ def count(truth, entries):
             i = match(truth, began)
             r["twice"] += i is not None and i in told
             did = began["rank"] is None or can_delay(truth, began["rank"], e)
-            right = (i is not None and did) or is_of_all(truth, began)
+            right = (i is not None and did) or is_of_all(truth, began) or is_of_slow_one(truth, began)
             told.add(i)
         else:
             right = bool(began) and (began["rank"] in culprits or began["hostname"] in culprits) or not began and not can_be_told(truth, e, clock_s)

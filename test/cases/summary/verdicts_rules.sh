@@ -47,6 +47,10 @@ B throttle 20 50453200 cost --weather --steps 100 | half of the like are throttl
 M nic 1.3 50155400 cost --weather | sizes left experts' messages without like
 M nic - 50155406 cost --weather --cost 2..5 | messages of a group that begin a little later seemed to wait for nothing
 M rail 2 50175400 cost --weather | buckets of gradients queue up behind the slow NIC: it cost 0.4, then 1.5
+M rail 2 50175480 cost --weather | messages within a group were places: a rank was not judged, and the NIC cost 0.29
+M throttle - 50455482 - --weather --cost 2..5 | the same: what differs between experts hid bursts
+D cpu 4 50213680 cost --weather | others compute while they wait for a slow CPU: it cost 0.47
+A cpu 5 50213084 cost --weather | gradients that end while a slow CPU launches were waited for: it cost 0.59
 M two - 50335404 - --weather | short messages that waited for a rank that paused were said to flap
 C evaluation 1000 50393400 - --weather | the batches of an evaluation were taken for steps
 C stage 15 50253400 cost --weather | a clock was set back, and each message has another size

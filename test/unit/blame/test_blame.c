@@ -40,6 +40,21 @@ static void test_alone(void **state) {
   assert_false(usual_of(20, 15).alone);
 }
 
+/* The first operation of a step waits for the one that ended the step before, on another slot. */
+static void test_first_of_step(void **state) {
+  (void)state;
+  float gap[20][2];
+  struct ni_baseline u;
+  for (uint32_t i = 0; i < 20; i++) {
+    gap[i][1] = 1000 + (float)(i % 3);
+    gap[i][0] = gap[i][1] + (float)(i * 37 % 400);
+  }
+  ni_baseline_find(&u, gap[0], 20, 2, 0, true, 2);
+  assert_true(near(u.us, 1001) && u.steady && u.waits_for == 3 && u.alone);
+  ni_baseline_find(&u, gap[0], 20, 2, 0, false, 2);
+  assert_false(u.alone); /* elsewhere both may have been waited for */
+}
+
 /* One slot of collectives, and one of messages to each of three peers: a group. Times in us. */
 struct job {
   struct ni_places x;
@@ -150,6 +165,61 @@ static void test_group(void **state) {
   assert_int_equal(second.key, first.key);
   assert_int_equal(gap(j, 1, 3, 1900, 1950).main.at, 3); /* the last of them to end */
   assert_true(ni_places_is_group(&j->rank, 1) && !ni_places_is_group(&j->rank, 0));
+  free(j);
+}
+
+/*
+ * Two groups of messages a step, that begin one after the other as they may, and a collective. How long the
+ * rank computes before the second group differs by much. The messages that follow the first one of a group
+ * are no places: if they were, most of its own time would lie in places where nothing else is waited for.
+ */
+static void test_places_of_groups(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 60, EACH = 7 };
+  static struct ni_blame_op op[STEPS_HERE * EACH];
+  static const uint16_t function[4] = {0, 1, 2, 3};
+  struct job *j = new_job();
+  const struct ni_step_mark mark = {.found = true, .slot = 0, .gap_ns = 1000000};
+  int64_t t = 1000000;
+  uint32_t n = 0, inner = 0;
+  j->x.function = function;
+  for (uint32_t i = 0; i < STEPS_HERE; i++) {
+    for (uint32_t k = 0; k < EACH; k++) {
+      const uint16_t slot = k < EACH - 1 ? 1 + (uint16_t)((k % 3 + i) % 3) : 0;
+      if (k % 3 == 0) /* it computes */
+        t += k == 3 ? 1000000 + (int64_t)(i * 7919 % 1000) * 1500 : 3000000 + (int64_t)(i * 31 % 7) * 1000;
+      op[n++] = (struct ni_blame_op){.start_ns = t + (int64_t)(k % 3) * 100,
+                                     .end_ns = t + 500000,
+                                     .sn = i,
+                                     .slot = slot,
+                                     .token = slot,
+                                     .what = slot};
+      if (k % 3 == 2 || k == EACH - 1)
+        t += 500000;
+    }
+  }
+  assert_int_equal(ni_places_find(&j->x, op, n, &mark), 0);
+  for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
+    const struct ni_place_key *k = &j->x.key[i];
+    inner += k->name && ni_place_is_compared(&j->x, k);
+  }
+  assert_true(j->x.inner[0]); /* one collective, and two groups: not six messages */
+  assert_int_equal(inner, 2); /* before the first group, and before the collective */
+  free(j);
+}
+
+/* What began as soon as it was launched waited for its CPU, and for nothing that ended before. */
+static void test_launched_late(void **state) {
+  (void)state;
+  struct job *j = new_job();
+  gap(j, 0, 0, 1000, 1100);
+  gap(j, 1, 0, 1100, 3000);
+  struct ni_blame_op op = {.start_ns = 6000000, .end_ns = 6100000, .sn = 1};
+  ni_places_measure_gap(&j->x, &op); /* makes its place */
+  j->x.key[j->x.key_of_group[0]].baseline.us = 2000;
+  assert_int_equal(ni_places_measure_gap(&j->x, &op).main.ns, 3000000);
+  op.launched_late = true;
+  assert_int_equal(ni_places_measure_gap(&j->x, &op).main.ns, 1100000);
   free(j);
 }
 
@@ -775,6 +845,57 @@ static void test_launch_cost(void **state) {
   free(t);
 }
 
+/*
+ * One communicator, in which the others wait for a slow CPU and compute what comes next meanwhile: from
+ * launch to launch that takes twice as long as the others, as before the first operation of a step, where
+ * nothing hides it. off: stamps hide in one step of four that its first operation is launched late.
+ */
+static double hidden_launch_cost(bool off) {
+  enum { STEPS_HERE = 3 * NI_BLAME_BLOCK, EACH = 4, OPS = EACH * STEPS_HERE };
+  struct two *t = new_two(NI_FIND_LATE_RANK, 1);
+  t->b.bins = STEPS_HERE;
+  t->b.steps = STEPS_HERE - 1;
+  t->cause->to = STEPS_HERE;
+  t->cause->launch = true;
+  t->cause->of_gaps = 0;
+  for (uint32_t r = 0; r < 2; r++) {
+    struct ni_blame_rank *o = &t->rank[r];
+    free(o->sample);
+    o->sample = calloc(OPS, sizeof *o->sample);
+    o->n_sample = OPS;
+    o->sample_ns = r * 200000;
+    o->last_ns = 1000 * (STEPS_HERE * (400 + 3 * 100 + EACH * 50) - 200);
+    for (uint32_t i = 0; i < OPS; i++) {
+      /* The slow one comes last, and a transfer takes 50 us. The other one has waited before and after it. */
+      const bool is_first = i % EACH == 0, is_second = i % EACH == 1;
+      const float wait = r ? 0 : is_first ? 200 : 100, waited = r ? 0 : is_second ? 200 : 100;
+      const float slow_gap = is_first ? 400 : 100, quick_gap = is_first ? 200 : 0;
+      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 + waited + (r ? slow_gap : quick_gap) : 0,
+                                               .exec_us = 50 + wait,
+                                               .gap_us = r ? slow_gap : quick_gap,
+                                               .sn = i,
+                                               .step = i / EACH,
+                                               .main = i > 0,
+                                               .launched_late = r && !(off && is_first && i / EACH % 4 == 3)};
+    }
+  }
+  struct ni_replay out;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  assert_true(out.blocks == 3 && near(out.model, 1));
+  const double us = t->cause->cost_us;
+  free(t);
+  return us;
+}
+
+static void test_hidden_launch_cost(void **state) {
+  (void)state;
+  /* 200 us of the first of each step but for each block's first, and (50 + 100) / 2 of each other one */
+  const double most = 21 * 200 + 24 * 3 * 75, us = hidden_launch_cost(false);
+  assert_true(us > 0.97 * most && us < 1.03 * most);
+  const double off = hidden_launch_cost(true);
+  assert_true(off > 0.97 * us && off < 1.03 * us);
+}
+
 /* Operations in another order on each rank wait for each other: somebody goes on. */
 static void test_crossed(void **state) {
   (void)state;
@@ -789,16 +910,18 @@ static void test_crossed(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_alone),         cmocka_unit_test(test_own_time),
-      cmocka_unit_test(test_group),         cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_in_one_kernel), cmocka_unit_test(test_steps),
-      cmocka_unit_test(test_period),        cmocka_unit_test(test_steps_by_order),
-      cmocka_unit_test(test_steps_by_gaps), cmocka_unit_test(test_steps_beside_evaluation),
-      cmocka_unit_test(test_steps_of_few),  cmocka_unit_test(test_coarsen),
-      cmocka_unit_test(test_replay),        cmocka_unit_test(test_crossed),
-      cmocka_unit_test(test_flapping),      cmocka_unit_test(test_not_slow),
-      cmocka_unit_test(test_congestion),    cmocka_unit_test(test_usual_transfer),
-      cmocka_unit_test(test_uneven_cost),   cmocka_unit_test(test_launch_cost),
+      cmocka_unit_test(test_alone),          cmocka_unit_test(test_own_time),
+      cmocka_unit_test(test_group),          cmocka_unit_test(test_overlap),
+      cmocka_unit_test(test_in_one_kernel),  cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_period),         cmocka_unit_test(test_steps_by_order),
+      cmocka_unit_test(test_steps_by_gaps),  cmocka_unit_test(test_steps_beside_evaluation),
+      cmocka_unit_test(test_coarsen),        cmocka_unit_test(test_replay),
+      cmocka_unit_test(test_crossed),        cmocka_unit_test(test_flapping),
+      cmocka_unit_test(test_not_slow),       cmocka_unit_test(test_congestion),
+      cmocka_unit_test(test_usual_transfer), cmocka_unit_test(test_uneven_cost),
+      cmocka_unit_test(test_launch_cost),    cmocka_unit_test(test_hidden_launch_cost),
+      cmocka_unit_test(test_first_of_step),  cmocka_unit_test(test_places_of_groups),
+      cmocka_unit_test(test_launched_late),  cmocka_unit_test(test_steps_of_few),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,9 +180,9 @@ struct ni_cause {
    * ones)
    */
   float of_gaps;
-  float seen_us; /* own time of a step that is seen between operations, of its peers; 0: not known */
-  struct ni_lead lead;             /* of a late rank */
-  uint32_t n_peers;                /* compared with so many */
+  float seen_us;       /* own time of a step that is seen between operations, of its peers; 0: not known */
+  struct ni_lead lead; /* of a late rank */
+  uint32_t n_peers;    /* compared with so many */
   double cost_us, low_us, high_us; /* of the run */
   bool not_clocked;                /* it comes and goes, but no steps without such causes are there */
 };

@@ -144,7 +144,7 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
   struct ni_graph_part *s = &g->part[rank];
   /* number: of the next operation of the step */
   uint32_t last[NI_BLAME_SLOTS], number[NI_BLAME_SLOTS] = {0}, step = NI_BLAME_NONE;
-  double t = s->start_us, end = 0;
+  double t = s->start_us, end = 0, launched = 0; /* launched: the last one that was launched late */
   memset(last, 0xff, sizeof last);
   s->first = g->n_nodes;
   for (size_t i = s->from; i < s->to; i++) {
@@ -166,9 +166,11 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
     step = op->step;
     if (g->launches && (n->spot = find_spot(g, o, op->slot, number[op->slot]++)) == NI_BLAME_NONE)
       return -ENOMEM;
-    if (op->main && i - s->from >= op->main)
+    if (op->main && i - s->from >= op->main) {
       n->main = g->node[s->first + i - s->from - op->main].join;
-    else {
+      n->beside = o->n_slots == 1 ? o->sample[i - op->main].exec_us : 0;
+      n->since_launch = o->n_slots == 1 && op->launched_late && launched > 0 ? (float)(t - launched) : 0;
+    } else {
       n->gap = (float)(t - t0);
       n->pause = 0;
     }
@@ -184,6 +186,8 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
                g, ni_hash(ni_hash(g->b->link[slot->link].cls, coll), ni_mix(work)))) == NI_BLAME_NONE)
         return -ENOMEM;
     }
+    if (op->launched_late)
+      launched = t;
     last[op->slot] = n->join;
     end = t + op->exec_us;
     n->end = (float)(end - t0);
@@ -283,26 +287,57 @@ static bool must_wait_for(const struct ni_graph *g, uint32_t join) {
   return join != NI_BLAME_NONE && g->join[join].arrived < g->join[join].n;
 }
 
+/* The node's place in the step, where enough is known of it; NULL: it is not. */
+static const struct ni_graph_spot *find_known_spot(const struct ni_graph *g, const struct ni_graph_node *n) {
+  const struct ni_graph_spot *p = n->spot == NI_BLAME_NONE ? NULL : &g->spot[n->spot];
+  const bool is_known = p && p->n_usual >= NI_GRAPH_PEERS_MIN && p->n_late >= NI_GRAPH_PEERS_MIN;
+  return is_known && p->late_us > 0 ? p : NULL;
+}
+
 /* Own time before what was launched late: as much less as it is usually less in that place of the step. */
 static float find_launch_factor(const struct ni_graph *g, const struct ni_graph_change *s,
                                 const struct ni_graph_node *n) {
-  const struct ni_graph_spot *p = n->spot == NI_BLAME_NONE ? NULL : &g->spot[n->spot];
-  if (!p || p->n_usual < NI_GRAPH_PEERS_MIN)
-    return s->factor;
-  if (p->n_late < NI_GRAPH_PEERS_MIN || !(p->late_us > 0))
+  const struct ni_graph_spot *p = find_known_spot(g, n);
+  const bool untold = !p || (ni_graph_hides(p) && !(g->launch_factor > 0));
+  if (untold)
     return s->factor;
   return (float)fmax(0, fmin(1, p->usual_us / p->n_usual / (p->late_us / p->n_late)));
+}
+
+/*
+ * The CPU was what it waited for last. Stamps that are off hide that now and then: where most of what a slow
+ * CPU launches in this place of the step is late, all of it is.
+ */
+static bool is_launched_late(const struct ni_graph *g, const struct ni_graph_node *n) {
+  const struct ni_graph_spot *p = find_known_spot(g, n);
+  return n->launched_late || (p && p->n_late * 2 > p->n_slow);
+}
+
+static bool is_changed(const struct ni_graph *g, const struct ni_graph_change *s,
+                       const struct ni_graph_node *n) {
+  const bool in_interval = n->bin >= s->from && n->bin < s->to;
+  const bool there = in_interval && (!s->at || s->at[n->bin]);
+  return there && (!s->launches || is_launched_late(g, n));
+}
+
+/*
+ * When a CPU that is not slow has launched the node, where others' own time does not say so since they
+ * compute while they wait: from launch to launch it takes as much less as where nothing hides it. -INFINITY:
+ * not asked.
+ */
+static double find_launch(const struct ni_graph *g, const struct ni_graph_part *s,
+                          const struct ni_graph_node *n) {
+  const bool launches = s->change.launches && is_changed(g, &s->change, n);
+  const struct ni_graph_spot *p = launches && n->since_launch > 0 ? find_known_spot(g, n) : NULL;
+  return p && ni_graph_hides(p) ? s->launched + (double)n->since_launch * g->launch_factor : -INFINITY;
 }
 
 float ni_graph_changed_gap(const struct ni_graph *g, const struct ni_graph_change *s,
                            const struct ni_graph_node *n) {
   const float own = ni_graph_own_time(g, n);
   float gap = s->no_pauses ? own - n->pause : own;
-  const bool in_interval = n->bin >= s->from && n->bin < s->to;
-  const bool there = in_interval && (!s->at || s->at[n->bin]);
-  const float factor = s->launches && n->launched_late ? find_launch_factor(g, s, n) : s->factor;
-  if (there && (!s->launches || n->launched_late))
-    gap -= (own - n->pause) * (1 - factor);
+  if (is_changed(g, s, n))
+    gap -= (own - n->pause) * (1 - (s->launches ? find_launch_factor(g, s, n) : s->factor));
   return gap;
 }
 
@@ -311,7 +346,7 @@ double ni_graph_find_start(const struct ni_graph *g, const struct ni_graph_part 
   double began = n->gap, slot = n->slot == NI_BLAME_NONE ? -INFINITY : g->join[n->slot].end;
   *by = n->main;
   if (n->main != NI_BLAME_NONE)
-    began = g->join[n->main].end + ni_graph_changed_gap(g, &s->change, n);
+    began = fmax(g->join[n->main].end + ni_graph_changed_gap(g, &s->change, n), find_launch(g, s, n));
   const uint32_t ready = get_ready_join(g, n);
   if (ready != NI_BLAME_NONE && g->join[ready].end + n->ready_gap > began) {
     began = g->join[ready].end + n->ready_gap;
@@ -349,6 +384,8 @@ static void run_rank(struct ni_graph *g, uint32_t rank) {
     }
     struct ni_graph_join *j = &g->join[n->join];
     double began = ni_graph_find_start(g, s, n, &by);
+    if (n->launched_late)
+      s->launched = began;
     /* it went on without this rank, which is there all the same: see ni_graph_run() */
     if (j->arrived >= j->n) {
       g->torn = true;
@@ -373,6 +410,7 @@ double ni_graph_run(struct ni_graph *g) {
   g->torn = false;
   for (uint32_t r = ranks; r-- > 0;) {
     g->part[r].at = 0;
+    g->part[r].launched = -INFINITY;
     if (g->part[r].n)
       g->stack[g->n_stack++] = r;
   }

@@ -21,14 +21,16 @@ enum { NI_GRAPH_PEERS_MIN = 8 }; /* operations: so many have a baseline */
 /*
  * Own time before an operation of one place in the step: on ranks whose CPU is not slow (usual), and, where
  * it is slow, before what is launched late. A slow CPU does not make own time longer by one factor: the GPU
- * idles where it would not idle else, and computes as before elsewhere. A communicator that is the only one
- * of its ranks, and has slow ones among them, is left out: while the others wait in it they compute what
- * comes next.
+ * idles where it would not idle else, and computes as before elsewhere. Where ranks have one communicator
+ * only, others compute what comes next while they wait in it for the slow ones: what is left of their own
+ * time behind the operation before says nothing, if that took longer (ni_graph_hides()).
  */
 struct ni_graph_spot {
   uint64_t key;
   double usual_us, late_us; /* sums */
+  double beside_us;         /* of the usual ones: what the operation before took */
   uint32_t n_usual, n_late;
+  uint32_t n_slow; /* of ranks whose CPU is slow, launched late or not */
 };
 
 struct ni_graph_node { /* an operation of one rank */
@@ -36,6 +38,11 @@ struct ni_graph_node { /* an operation of one rank */
   float gap, pause;
   /* gap without what stamps are off by (stamps.h); as recorded, since the block's begin */
   float denoised, end;
+  /*
+   * Of a rank with one communicator: how long the operation that it waited for took there; and, of what was
+   * launched late, since the last one before that was launched late began: so long the CPU took. 0: none.
+   */
+  float beside, since_launch;
   uint32_t join;
   uint32_t main, slot; /* joins: what it waited for; the one before on its slot */
   uint32_t ready;      /* join: it was not ready before ready_gap after that; NI_BLAME_NONE */
@@ -80,6 +87,7 @@ struct ni_graph_part {   /* what of the block is a rank's */
   double took;           /* as recorded */
   uint32_t first, n, at; /* nodes */
   uint32_t next, waits;  /* chain; for this join */
+  double launched;       /* in this run: when the last node so far that was launched late began */
   struct ni_graph_change change;
 };
 
@@ -106,6 +114,8 @@ struct ni_graph {
   /* a slow CPU is replayed: baselines of what lies before operations are looked up */
   bool launches;
   bool *has_peers; /* of a class: a rank of it has a CPU that is not slow */
+  /* How much less a CPU that is not slow takes, where nothing hides that; 0: not known. */
+  float launch_factor;
   struct ni_graph_spot *spot;
   uint32_t n_spots;
   size_t cap_spots;
@@ -116,6 +126,8 @@ struct ni_graph {
 int ni_graph_begin(struct ni_graph *g, const struct ni_blame *b);
 /* All ranks' operations of a block: the next ones of their samples. 1, 0: no more, or -ENOMEM. */
 int ni_graph_load(struct ni_graph *g, uint32_t block);
+/* In this place others may compute while they wait in the operation before. */
+static inline bool ni_graph_hides(const struct ni_graph_spot *p) { return p->usual_us < p->beside_us; }
 /* The next block to load is the first one again. */
 void ni_graph_rewind(struct ni_graph *g);
 /* Runs the block; returns when its last operation ends. */

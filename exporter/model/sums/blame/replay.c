@@ -33,7 +33,6 @@ struct replay {
   size_t cap_ended;
   uint64_t *causes_of; /* of a link: bit i: cause i */
   bool *launch_late;   /* of a rank: its CPU is slow */
-  bool *with_late;     /* of a link: a rank whose CPU is slow takes part */
   /* stamps are off: causes are taken away where own time is without that (stamps.h) */
   bool denoises;
   double own, pauses, transfer, recorded, replayed;
@@ -76,22 +75,47 @@ static void quicken_transfers(struct replay *x, uint32_t cause) {
   }
 }
 
+static void count_usual(struct ni_graph_spot *p, const struct ni_graph_node *n) {
+  p->usual_us += n->gap - n->pause;
+  p->beside_us += n->beside;
+  p->n_usual++;
+}
+
+static void count_slow(struct ni_graph_spot *p, const struct ni_graph_node *n) {
+  p->n_slow++;
+  if (!n->launched_late)
+    return;
+  p->late_us += n->gap - n->pause;
+  p->n_late++;
+}
+
 static void count_spots(struct replay *x) {
   for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
     for (uint32_t i = 0; i < x->g.part[r].n; i++) {
       const struct ni_graph_node *n = &x->g.node[x->g.part[r].first + i];
-      struct ni_graph_spot *p = &x->g.spot[n->spot];
       if (n->main == NI_BLAME_NONE)
         continue;
-      const bool hidden = x->g.b->rank[r].n_slots == 1 && x->with_late[x->g.op[n->join].link];
-      if (!x->launch_late[r] && !hidden) {
-        p->usual_us += n->gap - n->pause;
-        p->n_usual++;
-      } else if (n->launched_late) {
-        p->late_us += n->gap - n->pause;
-        p->n_late++;
-      }
+      if (x->launch_late[r])
+        count_slow(&x->g.spot[n->spot], n);
+      else
+        count_usual(&x->g.spot[n->spot], n);
     }
+}
+
+/*
+ * How much less a CPU that is not slow takes from launch to launch, by the places in which others compute and
+ * do not wait.
+ */
+static void set_launch_factor(struct ni_graph *g) {
+  double usual_us = 0, late_us = 0;
+  for (uint32_t i = 0; i < g->n_spots; i++) {
+    const struct ni_graph_spot *p = &g->spot[i];
+    if (p->n_usual < NI_GRAPH_PEERS_MIN || p->n_late < NI_GRAPH_PEERS_MIN || ni_graph_hides(p))
+      continue;
+    usual_us += p->usual_us / p->n_usual;
+    late_us += p->late_us / p->n_late;
+  }
+  g->launch_factor = late_us > 0 ? (float)fmin(1, usual_us / late_us) : 0;
 }
 
 /*
@@ -116,6 +140,7 @@ static int find_baselines(struct replay *x, uint32_t blocks) {
     if (x->g.launches)
       count_spots(x);
   }
+  set_launch_factor(&x->g);
   ni_graph_rewind(&x->g);
   return got < 0 ? got : 0;
 }
@@ -135,9 +160,6 @@ static int prepare_baseline(struct replay *x, uint32_t blocks) {
   for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
     if (x->g.b->rank[r].judged && x->g.b->rank[r].cls != NI_BLAME_NONE && !x->launch_late[r])
       x->g.has_peers[x->g.b->rank[r].cls] = true;
-  for (uint32_t i = 0; i < x->g.b->n_links; i++)
-    for (uint32_t k = 0; k < x->g.b->link[i].n_ranks; k++)
-      x->with_late[i] |= x->launch_late[x->g.b->link[i].rank[k]];
   return x->g.compares || x->g.launches ? find_baselines(x, blocks) : 0;
 }
 
@@ -571,13 +593,11 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
   struct replay x = {.causes = causes,
                      .causes_of = calloc(b->n_links + 1, sizeof *x.causes_of),
                      .launch_late = calloc(b->n_ranks + 1, sizeof *x.launch_late),
-                     .with_late = calloc(b->n_links + 1, sizeof *x.with_late),
                      .path = calloc(b->s->n_comms + 1, sizeof *x.path),
                      .lost = calloc(b->s->n_comms + 1, sizeof *x.lost),
                      .lost_now_and_then = calloc(b->s->n_comms + 1, sizeof *x.lost_now_and_then)};
-  const bool has_tables = x.causes_of && x.launch_late && x.with_late;
   const bool has_sums = x.path && x.lost && x.lost_now_and_then;
-  const bool has_room = has_tables && has_sums;
+  const bool has_room = x.causes_of && x.launch_late && has_sums;
   *out = (struct ni_replay){.model = NAN};
   int e = ni_graph_begin(&x.g, b);
   if (!has_room)
@@ -603,6 +623,5 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
   free(x.lost_now_and_then);
   free(x.causes_of);
   free(x.launch_late);
-  free(x.with_late);
   return e;
 }

@@ -250,6 +250,14 @@ static uint32_t count_alone(const float *gap, uint32_t n, uint32_t slots, uint32
   return alone;
 }
 
+/* A slot that it waits for ended last before it in nearly all samples: as what ended the step before. */
+static bool follows_one_slot(const struct ni_baseline *u, const float *gap, uint32_t n, uint32_t slots) {
+  for (uint32_t k = 0; k < slots; k++)
+    if (u->waits_for >> k & 1 && count_alone(gap, n, slots, k) * 10 >= n * 8)
+      return true;
+  return false;
+}
+
 void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint32_t slots, uint32_t slot,
                       bool first, float off_us) {
   u->waits_for = UINT64_C(1) << slot;
@@ -273,6 +281,7 @@ void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint3
     t = measure_times(gap, n, slots, u->waits_for);
     u->alone = true;
   }
+  u->alone |= first && follows_one_slot(u, gap, n, slots);
   u->us = t.middle;
   u->width = t.width;
   /* of one slot nothing else is waited for */

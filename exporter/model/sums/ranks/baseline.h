@@ -9,8 +9,9 @@
  * the other slot ended after its own. Where that end moves too little to tell, the middle 60 % of the times
  * tell: they become clearly narrower. What begins as soon as another slot has ended, as far as stamps can
  * tell, waits for it if it does so in nearly all samples, whatever the line says: where stamps are off by as
- * much as the times vary there is no line. The first operation of a step waits for what ended the one before.
- * Slots are added one at a time.
+ * much as the times vary there is no line. The first operation of a step waits for what ended the one before:
+ * where that is nearly always the same slot, nothing else can have been waited for. Slots are added one at a
+ * time.
  *
  * Pure; any thread.
  */

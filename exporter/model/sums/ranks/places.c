@@ -77,9 +77,13 @@ static bool can_be_inner(const struct ni_blame_rank *o, uint32_t slot) {
 
 static void find_inner_slots(struct ni_places *x, const struct ni_blame_op *op, size_t n) {
   const struct ni_blame_rank *o = x->out;
-  uint64_t ops[NI_BLAME_SLOTS] = {0}, most = 0;
+  uint64_t messages[NI_BLAME_SLOTS] = {0}, ops[NI_BLAME_SLOTS] = {0}, most = 0;
   for (size_t i = 0; i < n; i++)
-    ops[x->group[op[i].slot]]++;
+    messages[op[i].slot]++;
+  /* messages to many peers go out together: one to each of them is one operation */
+  for (uint32_t i = 0; i < o->n_slots; i++)
+    if (messages[i] > ops[x->group[i]])
+      ops[x->group[i]] = messages[i];
   for (uint32_t i = 0; i < o->n_slots; i++) {
     if (!can_be_inner(o, i))
       ops[i] = 0;
@@ -235,7 +239,8 @@ struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_b
     else
       g.main = main;
   }
-  if (g.main.ns && !with)
+  /* what began as soon as it was launched waited for the CPU, and for nothing that ended before */
+  if (g.main.ns && !with && !op->launched_late)
     g.main = find_late_end(x, op, group, u->us, g.main);
   x->key_of_group[group] = g.key;
   x->main_of_group[group] = g.main;
@@ -462,7 +467,9 @@ static void sample_gaps(struct ni_places *x, const struct ni_blame_op *op, size_
     bool ends = ni_steps_advance(&mark, op);
     if (ends && !mark.n)
       ni_places_next_step(x);
-    uint32_t group = x->group[op->slot], at = find_or_add_key(x, group);
+    const uint32_t group = x->group[op->slot];
+    const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
+    const uint32_t at = coll || !began_with_last(x, op, group) ? find_or_add_key(x, group) : NI_BLAME_NONE;
     struct ni_place_key *key = at == NI_BLAME_NONE ? NULL : &x->key[at];
     if (key && !gap)
       key->n++;
@@ -500,10 +507,11 @@ static int find_baselines(struct ni_places *x, const struct ni_blame_op *op, siz
       continue;
     ni_baseline_find(&k->baseline, gap + (size_t)of[i] * slots, k->steady, slots, ni_place_slot(k),
                      (k->name - 1) % NI_PLACE_POSITIONS == 0, (float)x->overlap_ns / 1e3f);
+    const double own_us = (double)k->baseline.us * k->baseline.samples;
     if (x->inner[ni_place_slot(k)] && k->baseline.steady)
-      steady += k->baseline.us;
+      steady += own_us;
     if (x->inner[ni_place_slot(k)] && k->baseline.alone)
-      alone += k->baseline.us;
+      alone += own_us;
     k->n = k->steady = 0;
   }
   free(gap);

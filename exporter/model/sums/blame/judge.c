@@ -398,7 +398,8 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
                        .s = s,
                        .n_ranks = (uint32_t)s->n_processes,
                        .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1,
-                       .messages_left_out = ni_run_messages_left_out(r)};
+                       .messages_left_out = ni_run_has_left_out(r, NI_KIND_P2P),
+                       .collectives_left_out = ni_run_has_left_out(r, NI_KIND_COLL)};
   if (r->opt.compat)
     return 0;
   if (only_some_operations(&r->opt.filter))

@@ -282,7 +282,7 @@ static uint64_t count_run_ops(const struct ni_blame *b, uint32_t run) {
  * ones. Requests of inference do not: what lies in one "step" of them is not what lies in another, and no bin
  * can be compared with another.
  */
-#define STEPS_ALIKE 3.0f
+#define STEPS_ALIKE 2.0f
 
 static int check_steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
   float *us = malloc((o->n_bins + 1) * sizeof *us);

@@ -251,7 +251,7 @@ static inline bool ni_run_stopped(void *run) {
   return atomic_load_explicit(&r->error, memory_order_relaxed) != 0 || (r->stop && *r->stop);
 }
 
-/* Settings left operations of this kind (NI_KIND_COLL, ..) out of the logs; those of a sample do not count. */
+/* Settings left operations of this kind (NI_KIND_COLL ..) out of the logs; those of a sample do not count. */
 bool ni_run_has_left_out(const struct ni_run *r, int kind);
 
 /* By what a line states of its communicator; nnodes below 1: not stated. */

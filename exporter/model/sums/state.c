@@ -15,9 +15,9 @@ enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32
   return n_ranks == nnodes ? NI_TYPE_HCA_ONLY : NI_TYPE_MIXED;
 }
 
-bool ni_run_messages_left_out(const struct ni_run *r) {
+bool ni_run_has_left_out(const struct ni_run *r, int kind) {
   for (size_t i = 0; i < r->ledger.n_members; i++) {
-    const struct ni_ledger_kind *k = &r->ledger.member[i]->kind[NI_KIND_P2P];
+    const struct ni_ledger_kind *k = &r->ledger.member[i]->kind[kind];
     if (k->stated && k->filtered > k->sampled)
       return true;
   }

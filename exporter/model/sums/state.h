@@ -251,8 +251,8 @@ static inline bool ni_run_stopped(void *run) {
   return atomic_load_explicit(&r->error, memory_order_relaxed) != 0 || (r->stop && *r->stop);
 }
 
-/* Settings left Send and Receive, or some of them, out of the logs; those of a sample do not count. */
-bool ni_run_messages_left_out(const struct ni_run *r);
+/* Settings left operations of this kind (NI_KIND_COLL ..) out of the logs; those of a sample do not count. */
+bool ni_run_has_left_out(const struct ni_run *r, int kind);
 
 /* By what a line states of its communicator; nnodes below 1: not stated. */
 enum ni_comm_type ni_comm_type_of(const struct ni_run *r, int32_t n_ranks, int32_t nnodes);

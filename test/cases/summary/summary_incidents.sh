@@ -53,6 +53,9 @@ python3 test/verdicts/second/make.py --stored --kind two_jobs --seed 450000 --ou
 "$jobs" --stored --layout B --kind pauses --size 100 --seed 50413202 --weather --out "$TMP/aslong" >/dev/null
 # Where messages are left out, all of another stage waits between its operations for the rank that pauses: that begins nothing.
 "$jobs" --stored --layout B --kind intermittent --size 20 --seed 73200 --with no-p2p --out "$TMP/team" >/dev/null
+# Where gradients of replicas within a host alone are recorded, nobody knows which host's ranks paused.
+"$jobs" --stored --layout C --kind pauses --size 30 --seed 50413408 --weather --out "$TMP/islands" >/dev/null
+who "hosts that nothing in the logs joins" "$TMP/islands" 70
 who "waits of a team that are not in the logs" "$TMP/team" 50
 who "steps by gaps" "$TMP/gaps" 95
 who "as long as the pause" "$TMP/aslong" 95

@@ -76,6 +76,9 @@ B throttle 20 50453200 - --weather --with alone=d | such waiting looked like thr
 B late 10 50053204 - --weather --with alone-one=d | ranks that have no logs were waited for
 C uneven 40 50313404 - --weather --with alone-one=d --with symmetric | ... and seemed to come late to symmetric kernels
 D moving 10 50133604 cost --weather --with min-bytes=65536 | the place behind a norm that is left out was not compared: it cost 2.6
+A onset - 50093002 cost --weather --cost 2..5 | all waited for a late rank in a norm that is left out, and nobody was named
+A gpu 10 50233008 cost --weather | ... and it cost nothing
+C inference 15 50513402 - --weather | what is recorded of requests differed by a factor of less than three, and links flapped
 C stage 15 50253402 - --weather --with no-p2p | waiting for messages without records looked like a host's own time
 C gpu 10 50233402 - --weather --with no-p2p | who had waited for such messages came late to symmetric kernels
 B cpu 4 50213200 - --weather --with missing=2 | ranks that are launched one by one made NVLink look slow

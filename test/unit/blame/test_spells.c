@@ -255,6 +255,88 @@ static void test_host_pauses(void **state) {
   }
 }
 
+/*
+ * Ranks pause 30 ms each, without a period, as often as pauses says: the k-th in step 7 * k * k / 4 and the
+ * shift of the rank. Returns how many are named; first: one of them.
+ */
+static uint32_t pausing(const uint32_t *pauses, const uint32_t *shift, struct ni_blame *b, uint32_t *first) {
+  enum { HOSTS = 4, OF_HOST = 4, RANKS = HOSTS * OF_HOST, STEPS = 400, MOST = 12 };
+  static struct ni_blame_cell cell[RANKS][STEPS];
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host[HOSTS] = {0};
+  struct ni_blame_incident incident[RANKS][MOST] = {0};
+  struct ni_blame_rank rank[RANKS];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = HOSTS};
+  struct ni_causes out = {0};
+  uint32_t n = 0;
+  b->s = &s;
+  b->rank = rank;
+  b->n_ranks = RANKS;
+  b->bins = b->steps = STEPS;
+  b->bin_steps = 1;
+  for (uint32_t r = 0; r < RANKS; r++) {
+    process[r].host = r / OF_HOST;
+    for (uint32_t k = 0; k < pauses[r]; k++)
+      incident[r][k] = (struct ni_blame_incident){.us = 30e3f,
+                                                  .step = 7 * k * k / 4 + shift[r],
+                                                  .in_step = 1 + 7 * k,
+                                                  .is_pause = true,
+                                                  .is_own = true};
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .n_steps = STEPS,
+                                     .ops = STEPS * 100,
+                                     .team = r / OF_HOST,
+                                     .incident = incident[r],
+                                     .n_incidents = pauses[r],
+                                     .incidents = pauses[r],
+                                     .cell = cell[r],
+                                     .n_bins = STEPS,
+                                     .bin_steps = 1};
+  }
+  assert_int_equal(ni_find_pauses(b, &out), 0);
+  for (uint32_t i = out.n; i-- > 0;)
+    if (out.item[i].kind == NI_FIND_PAUSES) {
+      *first = out.item[i].item[0];
+      n++;
+    }
+  ni_causes_free(&out);
+  return n;
+}
+
+/*
+ * Two ranks that pause now and then, each at its own moments, are named; of ranks of several hosts that do so
+ * together one waits for the other, in what is not in the logs.
+ */
+static void test_pauses_together(void **state) {
+  (void)state;
+  struct ni_blame b = {0};
+  uint32_t pauses[16] = {0}, shift[16] = {0}, first = 0;
+  pauses[1] = pauses[9] = 12;
+  shift[9] = 4;
+  assert_int_equal(pausing(pauses, shift, &b, &first), 2);
+  assert_int_equal(first, 1);
+  shift[9] = 0;
+  assert_int_equal(pausing(pauses, shift, &b, &first), 0);
+  pauses[9] = 8; /* it waits for rank 1, not the other way round */
+  assert_int_equal(pausing(pauses, shift, &b, &first), 1);
+  assert_int_equal(first, 1);
+}
+
+/* Small operations of all are left out: what most ranks of a team pause together is a wait in one of them. */
+static void test_team_waits(void **state) {
+  (void)state;
+  struct ni_blame b = {0};
+  uint32_t pauses[16] = {0}, shift[16] = {0}, first = 0;
+  pauses[1] = 12;
+  for (uint32_t r = 4; r < 16; r++)
+    pauses[r] = 12; /* three teams wait for rank 1 */
+  assert_int_equal(pausing(pauses, shift, &b, &first), 0);
+  b.teams_wait_unseen = true;
+  assert_int_equal(pausing(pauses, shift, &b, &first), 1);
+  assert_int_equal(first, 1);
+}
+
 /* Ranks 0 to 3 of a job, in communicators of two; n of these are in the logs. */
 static void joined(uint32_t n, const uint32_t (*member)[2], int64_t world, struct ni_process *process,
                    struct ni_comm_row *comm) {
@@ -318,9 +400,12 @@ static void test_least_own(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period),        cmocka_unit_test(test_bursts),
-                                     cmocka_unit_test(test_single_bins),   cmocka_unit_test(test_number),
-                                     cmocka_unit_test(test_least_own),     cmocka_unit_test(test_host_pauses),
-                                     cmocka_unit_test(test_waits_outside), cmocka_unit_test(test_joined)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_period),        cmocka_unit_test(test_bursts),
+      cmocka_unit_test(test_single_bins),   cmocka_unit_test(test_number),
+      cmocka_unit_test(test_least_own),     cmocka_unit_test(test_host_pauses),
+      cmocka_unit_test(test_waits_outside), cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_team_waits),    cmocka_unit_test(test_pauses_together),
+  };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

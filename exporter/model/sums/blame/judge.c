@@ -282,7 +282,7 @@ static uint64_t count_run_ops(const struct ni_blame *b, uint32_t run) {
  * ones. Requests of inference do not: what lies in one "step" of them is not what lies in another, and no bin
  * can be compared with another.
  */
-#define STEPS_ALIKE 3.0f
+#define STEPS_ALIKE 2.0f
 
 static int check_steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
   float *us = malloc((o->n_bins + 1) * sizeof *us);
@@ -398,7 +398,8 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
                        .s = s,
                        .n_ranks = (uint32_t)s->n_processes,
                        .sample_every = (uint32_t)(r->tally.records / NI_BLAME_SAMPLE) + 1,
-                       .messages_left_out = ni_run_messages_left_out(r)};
+                       .messages_left_out = ni_run_has_left_out(r, NI_KIND_P2P),
+                       .collectives_left_out = ni_run_has_left_out(r, NI_KIND_COLL)};
   if (r->opt.compat)
     return 0;
   if (only_some_operations(&r->opt.filter))

@@ -44,6 +44,7 @@ enum {
 
 struct rank_lateness { /* what one rank shows */
   bool late, launch;
+  bool of_team;  /* of late: beside its team, where what all of a team wait for may not be in the logs */
   bool no_peers; /* of launch: it was compared with ranks that do other work */
   uint32_t from, to;
   uint32_t bursts; /* its own time is longer in so many of them: in bins of hit, owned */
@@ -62,6 +63,8 @@ struct lateness {
   struct rank_lateness *late; /* by rank */
   /* [member][bin]: own time beyond that of its peers, as a part of `of_us`; NAN: nothing */
   float *x;
+  /* [rank][bin]: the same of all teams, while ranks are compared with their team; else NULL */
+  float *of_teams;
   float *scratch, *means;
   const bool *crowded; /* bins in which the network was slow */
 };
@@ -158,6 +161,45 @@ static bool find_late_interval(const float *x, uint32_t bins, uint32_t *from, ui
   return half <= NI_CAUSE_OWN_FLOOR || ni_find_longest_above(x, bins, half, from, to);
 }
 
+/* The mean of a row's bins from..to; NAN: none says anything. */
+static float get_interval_mean(const float *row, uint32_t from, uint32_t to) {
+  double sum = 0;
+  uint32_t seen = 0;
+  for (uint32_t k = from; k < to; k++)
+    if (!isnan(row[k])) {
+      sum += fminf(row[k], 1);
+      seen++;
+    }
+  return seen ? (float)(sum / seen) : NAN;
+}
+
+/* One standard deviation of n numbers in order, by those that are not slow (NI_CAUSE_SPREAD). */
+static float measure_apart(const float *x, size_t n) {
+  if (n < SPREAD_MIN)
+    return 0;
+  const size_t low = (size_t)(NI_CAUSE_SPREAD_LOW * (double)(n - 1) + 0.5);
+  const size_t high = (size_t)(NI_CAUSE_SPREAD_HIGH * (double)(n - 1) + 0.5);
+  return (x[high] - x[low]) / NI_CAUSE_SPREAD;
+}
+
+/*
+ * How far the ranks of all teams of a class lie apart, each beside its own team: a team alone has too few to
+ * tell.
+ */
+static float measure_apart_of_teams(struct lateness *w, uint32_t but, uint32_t from, uint32_t to) {
+  const struct ni_blame *b = w->b;
+  const uint32_t every = b->n_ranks / OTHERS + 1;
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i += every) {
+    const float mean = get_interval_mean(&w->of_teams[(size_t)i * b->bins], from, to);
+    const bool is_peer = i != but && b->rank[i].cls == b->rank[but].cls;
+    if (is_peer && !isnan(mean))
+      w->means[n++] = mean;
+  }
+  (void)ni_blame_quantile(w->means, n, 0.5); /* puts them in order */
+  return measure_apart(w->means, n);
+}
+
 /* So many members are not of this one's team. */
 static uint32_t count_other_teams(const struct lateness *w, uint32_t but) {
   const struct ni_blame_rank *rank = w->b->rank;
@@ -168,38 +210,27 @@ static uint32_t count_other_teams(const struct lateness *w, uint32_t but) {
 }
 
 /*
- * The baseline of the other members in these bins; *apart: one standard deviation of them, by those that are
- * not slow (NI_CAUSE_SPREAD). It is asked for once more, in these bins alone, because chance chose them, and
- * because means have a tail that medians do not show. Those of its own team wait for a late one within their
- * operations, more than others do, and where they compute beside that their own time is shorter: where there
- * are enough others only these are asked.
+ * The baseline of the other members in these bins; *apart: how far they lie apart there. It is asked for once
+ * more, in these bins alone, because chance chose them, and because means have a tail that medians do not
+ * show. Those of its own team wait for a late one within their operations, more than others do, and where
+ * they compute beside that their own time is shorter: where there are enough others only these are asked.
  */
 static float find_peer_baseline(struct lateness *w, uint32_t but, uint32_t from, uint32_t to, float *apart) {
   const uint32_t every = w->c.n / OTHERS + 1, team = w->b->rank[w->c.member[but]].team;
   const bool has_others = team != NI_BLAME_NONE && count_other_teams(w, but) >= SPREAD_MIN;
+  if (w->of_teams)
+    *apart = measure_apart_of_teams(w, w->c.member[but], from, to);
   size_t n = 0;
   for (uint32_t i = 0; i < w->c.n; i += every) {
     if (has_others && w->b->rank[w->c.member[i]].team == team)
       continue;
-    double sum = 0;
-    uint32_t seen = 0;
-    for (uint32_t k = from; k < to; k++) {
-      float x = w->x[(size_t)i * w->b->bins + k];
-      if (!isnan(x)) {
-        sum += fminf(x, 1);
-        seen++;
-      }
-    }
-    if (seen && i != but)
-      w->means[n++] = (float)(sum / seen);
+    const float mean = get_interval_mean(&w->x[(size_t)i * w->b->bins], from, to);
+    if (i != but && !isnan(mean))
+      w->means[n++] = mean;
   }
   const float baseline = ni_blame_quantile(w->means, n, NI_CAUSE_BASELINE);
-  *apart = 0;
-  if (n >= SPREAD_MIN) {
-    const size_t low = (size_t)(NI_CAUSE_SPREAD_LOW * (double)(n - 1) + 0.5);
-    const size_t high = (size_t)(NI_CAUSE_SPREAD_HIGH * (double)(n - 1) + 0.5);
-    *apart = (w->means[high] - w->means[low]) / NI_CAUSE_SPREAD;
-  }
+  if (!w->of_teams)
+    *apart = measure_apart(w->means, n);
   return n ? baseline : 0;
 }
 
@@ -318,14 +349,15 @@ static void judge_rank(struct lateness *w, uint32_t i, float noise) {
   float mean = n ? (float)(sum / n) : 0;
   if (n < NI_CAUSE_BINS || mean < NI_CAUSE_OWN)
     return;
-  float apart;
+  float apart = 0;
   mean -= find_peer_baseline(w, i, from, to, &apart);
-  const float own = b->waits_unseen && w->c.n <= TEAM_FEW ? OWN_OF_FEW : NI_CAUSE_OWN;
+  const float own = w->of_teams && w->c.n <= TEAM_FEW ? OWN_OF_FEW : NI_CAUSE_OWN;
   float least = fmaxf(fmaxf(own, NI_CAUSE_APART * apart), NI_CAUSE_SIGMA * noise / sqrtf((float)n));
   if (mean < least || mean * (float)n < NI_CAUSE_OF_RUN * (float)b->bins)
     return;
   const uint32_t near = ni_cause_near_end(b);
   *l = (struct rank_lateness){.late = true,
+                              .of_team = w->of_teams != NULL,
                               .from = from <= near ? 0 : from,
                               .to = to + near >= b->bins ? b->bins : to,
                               .excess_us = mean * w->c.of_us,
@@ -382,9 +414,19 @@ static void judge_launches(struct lateness *w) {
   }
 }
 
-/* The ranks of a class, or those of one team of it. */
-static int judge_members(struct lateness *w, uint32_t cls, const uint32_t *team) {
+static void keep_of_teams(struct lateness *w) {
+  const uint32_t bins = w->b->bins;
+  for (uint32_t i = 0; i < w->c.n; i++)
+    memcpy(&w->of_teams[(size_t)w->c.member[i] * bins], &w->x[(size_t)i * bins], bins * sizeof *w->x);
+}
+
+/*
+ * The ranks of a class, or those of one team of it. measure: they are compared, and nobody is judged until
+ * all teams are.
+ */
+static int judge_members(struct lateness *w, uint32_t cls, const uint32_t *team, bool measure) {
   const struct ni_blame *b = w->b;
+  const bool again = team && b->teams_wait_unseen; /* their class was judged before */
   w->c.n = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (b->rank[i].cls == cls && (!team || b->rank[i].team == *team))
@@ -400,10 +442,14 @@ static int judge_members(struct lateness *w, uint32_t cls, const uint32_t *team)
   int e = ni_compare_places(b, &w->c);
   if (e == 0) {
     compute_excess(w, each);
-    store_beyond(w);
-    float noise = measure_rank_noise(w, each);
-    judge_bursts(w, noise);
-    for (uint32_t i = 0; i < w->c.n; i++)
+    if (!again)
+      store_beyond(w);
+    if (measure)
+      keep_of_teams(w);
+    const float noise = measure ? 0 : measure_rank_noise(w, each);
+    if (!measure && !again)
+      judge_bursts(w, noise);
+    for (uint32_t i = 0; i < w->c.n && !measure; i++)
       judge_rank(w, i, noise);
   }
   free(w->x);
@@ -412,11 +458,7 @@ static int judge_members(struct lateness *w, uint32_t cls, const uint32_t *team)
   return e;
 }
 
-/*
- * What a rank waits for may not be in the logs. Ranks of one team wait for the same between its operations,
- * so only they are compared with each other.
- */
-static int judge_teams(struct lateness *w) {
+static int judge_each_team(struct lateness *w, bool measure) {
   const struct ni_blame *b = w->b;
   bool *done = calloc(b->n_ranks + 1, sizeof *done);
   int e = done ? 0 : -ENOMEM;
@@ -425,11 +467,30 @@ static int judge_teams(struct lateness *w) {
     const bool has_peers = o->cls != NI_BLAME_NONE && o->team != NI_BLAME_NONE;
     if (done[i] || !o->judged || !has_peers)
       continue;
-    e = judge_members(w, o->cls, &o->team);
+    e = judge_members(w, o->cls, &o->team, measure);
     for (uint32_t k = 0; k < w->c.n; k++)
       done[w->c.member[k]] = true;
   }
   free(done);
+  return e;
+}
+
+/*
+ * What a rank waits for may not be in the logs. Ranks of one team wait for the same between its operations,
+ * so they are compared with each other, and how far ranks lie apart is told by all teams.
+ */
+static int judge_teams(struct lateness *w) {
+  const struct ni_blame *b = w->b;
+  const size_t n = (size_t)b->n_ranks * b->bins;
+  if (!(w->of_teams = malloc((n + 1) * sizeof *w->of_teams)))
+    return -ENOMEM;
+  for (size_t i = 0; i < n; i++)
+    w->of_teams[i] = NAN;
+  int e = judge_each_team(w, true);
+  if (e == 0)
+    e = judge_each_team(w, false);
+  free(w->of_teams);
+  w->of_teams = NULL;
   return e;
 }
 
@@ -468,6 +529,14 @@ static int clear_who_may_wait(struct lateness *w) {
   }
   free(may);
   return 0;
+}
+
+/* What all ranks of a team take longer alike may be a wait that is not in the logs. */
+static void clear_late_teams(struct lateness *w) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].team != NI_BLAME_NONE && !w->late[i].of_team)
+      w->late[i].late = false;
 }
 
 static int append_ranks(struct ni_cause *c, const struct lateness *w,
@@ -837,16 +906,18 @@ int ni_find_late_ranks(const struct ni_blame *b, struct ni_causes *out) {
   int e = has_room && has_room_to_compare ? 0 : -ENOMEM;
   if (e == 0)
     e = ni_launches_begin(&w.launches, b);
-  if (b->waits_unseen)
-    e = judge_teams(&w);
   for (uint32_t c = 0; e == 0 && c < b->n_classes && !b->waits_unseen; c++)
-    e = judge_members(&w, c, NULL);
+    e = judge_members(&w, c, NULL, false);
+  if (e == 0 && (b->waits_unseen || b->teams_wait_unseen))
+    e = judge_teams(&w);
   if (e == 0)
     judge_launches(&w);
   if (e == 0 && b->waits_unseen)
     e = clear_who_may_wait(&w);
   if (e == 0)
     e = name_uneven_replicas(&w, out);
+  if (e == 0 && b->teams_wait_unseen)
+    clear_late_teams(&w); /* but a replica that has more to do: its bytes say so */
   if (e == 0)
     e = name_late_hosts(&w, out, is_slow_on);
   if (e == 0)

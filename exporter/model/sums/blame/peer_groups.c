@@ -180,6 +180,19 @@ static uint32_t find_team(const struct ni_blame *b, const struct ni_blame_rank *
   return team != NI_BLAME_NONE && b->s->comm[team].neighbours ? team : NI_BLAME_NONE;
 }
 
+/* There are teams, and none of them is the whole job. */
+static bool has_teams(const struct ni_blame *b, uint32_t judged) {
+  bool any = false;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (!b->rank[i].judged || b->rank[i].team == NI_BLAME_NONE)
+      continue;
+    if (b->s->comm[b->rank[i].team].n_ranks >= (int32_t)judged)
+      return false;
+    any = true;
+  }
+  return any;
+}
+
 static int find_classes(struct ni_blame *b) {
   uint32_t *up = malloc((b->n_ranks + 1) * sizeof *up), n = 0, judged = 0;
   size_t slots = 0;
@@ -224,6 +237,9 @@ static int find_classes(struct ni_blame *b) {
   b->waits_unseen = stages && b->messages_left_out;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     b->waits_unseen |= b->rank[i].judged && b->s->process[b->rank[i].process].may_wait_unseen;
+  /* stages also wait for each other's messages, each micro-batch, and these are recorded */
+  const bool joined = !stages && !b->waits_unseen;
+  b->teams_wait_unseen = joined && b->collectives_left_out && has_teams(b, judged);
   free(up);
   free(seat);
   free(peer);

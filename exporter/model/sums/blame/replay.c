@@ -408,7 +408,7 @@ static double find_others_wait(const struct ni_blame *b, const struct ni_cause *
   size_t n = 0;
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     bool its = !b->rank[r].judged || !b->rank[r].n_bins;
-    its |= b->waits_unseen && b->rank[r].team != b->rank[c->item[0]].team;
+    its |= (b->waits_unseen || b->teams_wait_unseen) && b->rank[r].team != b->rank[c->item[0]].team;
     for (uint32_t i = 0; i < c->n_items && !its; i++)
       its = c->item[i] == r;
     if (!its)
@@ -431,12 +431,13 @@ static void bound_cost(struct ni_cause *c, double most) {
  * slow transfers, cost what their team gets ahead without the cause (measure_head_start()).
  */
 static bool is_hidden_from_replay(const struct ni_blame *b, const struct ni_cause *c) {
-  return b->waits_unseen && (!c->links || c->link == NI_FIND_SLOW_NVLINK);
+  const bool is_of_team = !c->links || c->link == NI_FIND_SLOW_NVLINK;
+  return is_of_team && (b->waits_unseen || b->teams_wait_unseen);
 }
 
 /* Keeps when operations ended. Call it after the run as recorded. */
 static int store_ends(struct replay *x) {
-  if (!x->g.b->waits_unseen)
+  if (!x->g.b->waits_unseen && !x->g.b->teams_wait_unseen)
     return 0;
   if (x->g.n_joins > x->cap_ended &&
       !ni_array_exact(&x->ended, &x->cap_ended, x->g.n_joins, sizeof *x->ended))

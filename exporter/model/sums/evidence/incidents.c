@@ -50,6 +50,7 @@ struct incident_search {
   double step_us, longest_us;                                  /* a step; the longest pause */
   uint32_t n;                                                  /* entries */
   bool *waited;                                                /* [entry][rank] */
+  bool *reached;                                               /* by host: scratch */
   uint32_t of_finding[NI_SUM_FINDINGS], last[NI_SUM_FINDINGS]; /* entries of incidents, the last of them */
 };
 
@@ -111,6 +112,28 @@ static int gather_late_operations(struct incident_search *w) {
   return 0;
 }
 
+/*
+ * Can a pause of the rank be told from a wait? What is not in the logs joins its host with others. Of a team
+ * it is a wait if most of them pause (ni_is_team_wait()). A rank without one waits in what is recorded for
+ * those that its communicators reach; if these are on all hosts, its host paused, else another one may have.
+ */
+static bool can_tell_pauses(const struct incident_search *w, uint32_t rank, bool *reached) {
+  const struct ni_blame *b = w->b;
+  const struct ni_blame_rank *o = &b->rank[rank];
+  if (!b->waits_unseen || o->team != NI_BLAME_NONE)
+    return true;
+  memset(reached, 0, w->s->n_hosts * sizeof *reached);
+  for (uint32_t i = 0; i < o->n_slots; i++) {
+    const struct ni_blame_link *l = o->slot[i].link == NI_BLAME_NONE ? NULL : &b->link[o->slot[i].link];
+    for (uint32_t k = 0; l && k < l->n_ranks; k++)
+      reached[ni_blame_host(b, l->rank[k])] = true;
+  }
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && !reached[ni_blame_host(b, i)])
+      return false;
+  return true;
+}
+
 static int gather_pauses(struct incident_search *w) {
   const struct ni_blame *b = w->b;
   size_t n = 0;
@@ -120,7 +143,9 @@ static int gather_pauses(struct incident_search *w) {
   w->pause = calloc(n + 1, sizeof *w->pause);
   w->link = malloc((w->s->n_comms + 1) * sizeof *w->link);
   w->waited = calloc((size_t)NI_SUM_OUTLIERS * b->n_ranks + 1, sizeof *w->waited);
-  if (!w->pause || !w->link || !w->waited)
+  w->reached = malloc(w->s->n_hosts + 1);
+  const bool has_room = w->pause && w->link && w->waited;
+  if (!has_room || !w->reached)
     return -ENOMEM;
   memset(w->link, 0xff, (w->s->n_comms + 1) * sizeof *w->link);
   for (uint32_t i = 0; i < b->n_links; i++)
@@ -132,7 +157,9 @@ static int gather_pauses(struct incident_search *w) {
   w->step_us = (double)(w->of->last_ns - w->of->first_ns) / 1e3 / w->of->n_steps;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
-    for (uint32_t k = 0; o->judged && k < o->n_incidents; k++) {
+    if (!o->judged || !can_tell_pauses(w, i, w->reached))
+      continue;
+    for (uint32_t k = 0; k < o->n_incidents; k++) {
       const struct ni_blame_incident *x = &o->incident[k];
       if (!x->is_own || ni_is_team_wait(b, i, x->step + (uint32_t)o->shift))
         continue;
@@ -522,5 +549,6 @@ int ni_group_incidents(const struct ni_blame *b, struct ni_summary *s) {
   free(w.sampled);
   free(w.link);
   free(w.waited);
+  free(w.reached);
   return e;
 }

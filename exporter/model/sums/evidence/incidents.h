@@ -15,8 +15,8 @@
  * just as long as it paused (NI_INCIDENTS_AS_LONG) waited for it: then waits for others before it do not
  * count, nor those that an earlier pause of the rank has made. Where the rank has messages its peers need not
  * be seen to wait; then the pause has to be nearly as long as the loss. Of sampled logs nobody is named,
- * since what a rank waited for may be left out; nor is where ranks of several hosts paused at once. Ranks of
- * one host that did are named as the host.
+ * since what a rank waited for may be left out; nor is where ranks of several hosts paused at once, nor where
+ * what is recorded does not join the rank with all hosts. Ranks of one host that did are named as the host.
  *
  * Threads: the main one; after ni_figures_sum(). Reads and replaces s->outlier. Memory: 40 bytes a pause that
  * is kept, a byte for each rank and entry. 0 or -ENOMEM.

@@ -332,7 +332,7 @@ static bool may_wait_between(const struct ni_summary *s, uint32_t process) {
  */
 static void explain_lateness(const struct ni_run *r, const struct ni_summary *s, struct late_process *l,
                              uint32_t n) {
-  const bool unseen = ni_run_messages_left_out(r);
+  const bool unseen = ni_run_has_left_out(r, NI_KIND_P2P);
   for (uint32_t i = 0; i < n; i++) {
     const double own_us = s->by_own_time ? s->process[l[i].process].own_us : NAN;
     /* false where own time is not known */

@@ -218,14 +218,19 @@ struct ni_blame {
   uint32_t run;                    /* the one at hand; 0: one alone */
   /* of most ranks of the run with the most; above 0: ranks with others are gone through once more */
   double usual_steps;
-  uint32_t sample_every;  /* of the blocks of the replay: one of so many */
-  bool stages;            /* classes are stages of a pipeline */
-  bool messages_left_out; /* by settings */
+  uint32_t sample_every;                        /* of the blocks of the replay: one of so many */
+  bool stages;                                  /* classes are stages of a pipeline */
+  bool messages_left_out, collectives_left_out; /* by settings */
   /*
    * A gap can hold an operation that is not in the logs, and what was waited for in it: messages of stages,
    * or a communicator, where nothing that is recorded joins all ranks.
    */
   bool waits_unseen;
+  /*
+   * The same of small collectives that settings left out, such as a norm of all ranks: whole teams wait alike
+   * in these, while all else is recorded, without stages. Ranks are then compared with their team, too.
+   */
+  bool teams_wait_unseen;
   /*
    * [rank][bin], of a step, in us: own time beyond that of its like, as causes are judged by it; NAN: not
    * compared.

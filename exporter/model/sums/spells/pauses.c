@@ -8,6 +8,7 @@
 
 /* Ranks pause together if they do so within so many steps, */
 #define SAME_STEPS 2u
+#define SAME_MOMENT 1u /* the same of pauses without a period, which can be frequent */
 /*
  * and if the shorter pause has this part of the longer one. Below that the shorter one waits for it in
  * another way.
@@ -91,7 +92,8 @@ static bool has_pause_at(const struct ni_blame_rank *o, uint32_t step) {
 
 bool ni_is_team_wait(const struct ni_blame *b, uint32_t rank, uint32_t step) {
   uint32_t team = 0, paused = 0;
-  if (!b->waits_unseen || b->rank[rank].team == NI_BLAME_NONE)
+  const bool may_wait = b->waits_unseen || b->teams_wait_unseen;
+  if (!may_wait || b->rank[rank].team == NI_BLAME_NONE)
     return false;
   for (uint32_t r = 0; r < b->n_ranks; r++) {
     if (!b->rank[r].judged || b->rank[r].team != b->rank[rank].team)
@@ -112,15 +114,16 @@ static void drop_waits(const struct ni_blame *b, struct rank_pauses *p, uint32_t
   p->n = kept;
 }
 
-/* Moments of x's period that y has as well. */
-static uint32_t count_common_moments(const struct rank_pauses *x, const struct rank_pauses *y) {
+/* Moments of x that y has as well, `near` steps apart at most: those of their periods, or those of none. */
+static uint32_t count_common_moments(const struct rank_pauses *x, const struct rank_pauses *y, bool periodic,
+                                     uint32_t near) {
   uint32_t n = 0;
   for (uint32_t i = 0, k = 0; i < x->n; i++) {
-    if (!x->in[i])
+    if (x->in[i] != periodic)
       continue;
-    while (k < y->n && (!y->in[k] || y->at[k].step + SAME_STEPS < x->at[i].step))
+    while (k < y->n && (y->in[k] != periodic || y->at[k].step + near < x->at[i].step))
       k++;
-    n += k < y->n && y->at[k].step <= x->at[i].step + SAME_STEPS;
+    n += k < y->n && y->at[k].step <= x->at[i].step + near;
   }
   return n;
 }
@@ -128,8 +131,8 @@ static uint32_t count_common_moments(const struct rank_pauses *x, const struct r
 static bool pause_together(const struct rank_pauses *x, const struct rank_pauses *y) {
   if (!y->period.steps || !(y->period.us >= SAME_LENGTH * x->period.us))
     return false;
-  return count_common_moments(x, y) * 4 >= x->period.n * TOGETHER_OF_FOUR &&
-      count_common_moments(y, x) * 4 >= y->period.n * TOGETHER_OF_FOUR;
+  return count_common_moments(x, y, true, SAME_STEPS) * 4 >= x->period.n * TOGETHER_OF_FOUR &&
+      count_common_moments(y, x, true, SAME_STEPS) * 4 >= y->period.n * TOGETHER_OF_FOUR;
 }
 
 static void mark_moments(const struct pause_judge *w, const struct rank_pauses *p, bool periodic,
@@ -372,6 +375,38 @@ static int name_pausing_hosts(struct pause_judge *w, bool *member, struct ni_cau
   return e;
 }
 
+static uint32_t count_moments(const struct rank_pauses *p) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < p->n; i++)
+    n += !p->in[i];
+  return n;
+}
+
+/* Most of what a rank pauses without a period comes in the steps of another host's rank that does so, too. */
+static bool is_one_of_many(const struct pause_judge *w, uint32_t rank) {
+  const struct rank_pauses *x = &w->of[rank];
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    const struct rank_pauses *y = &w->of[i];
+    if (!pauses_too_much(y) || ni_blame_host(w->b, i) == ni_blame_host(w->b, rank))
+      continue;
+    if (count_common_moments(x, y, false, SAME_MOMENT) * 4 >= count_moments(x) * TOGETHER_OF_FOUR)
+      return true;
+  }
+  return false;
+}
+
+/*
+ * Ranks of several hosts that pause together wait for each other in what is not in the logs: between their
+ * operations others would not have waited for one of them. Nobody knows which of them it is.
+ */
+static void clear_pausing_together(struct pause_judge *w, bool *member) {
+  for (uint32_t i = 0; i < w->b->n_ranks; i++)
+    member[i] = pauses_too_much(&w->of[i]) && is_one_of_many(w, i);
+  for (uint32_t i = 0; i < w->b->n_ranks; i++)
+    if (member[i])
+      w->of[i].many = w->of[i].few = false;
+}
+
 static int name_pausing_ranks(struct pause_judge *w, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   int e = 0;
@@ -412,6 +447,8 @@ int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
       judge_length(&w, i, k);
   if (e == 0)
     e = name_pausing_hosts(&w, member, out);
+  if (e == 0)
+    clear_pausing_together(&w, member);
   if (e == 0)
     e = name_pausing_ranks(&w, member, out);
   for (uint32_t i = 0; w.of && i < b->n_ranks; i++) {

@@ -60,6 +60,7 @@ struct ni_places {
   struct ni_place_key key[NI_PLACE_KEYS];
   uint32_t n_keys;
   bool alone;         /* places that are alone have enough of the own time: they are judged by */
+  bool waits_for_cpu; /* a good part of its operations began as soon as it was launched */
   int64_t overlap_ns; /* stamps of back-to-back kernels overlap by so much and less */
   /* its places are compared: slots with many operations a step lie closest to the computing */
   bool inner[NI_BLAME_SLOTS];

@@ -412,9 +412,10 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
     ps->compared++;
     ps->relative_ppm += ppm;
     ps->shortest += is_first;
-    /* with incidents: the last one, all waited for it */
+    /* with incidents: the last one, all waited for it; a root that waits for requests is not late */
+    const bool is_kept = c->s->by_own_time ? is_first : alike || !c->s->steps_differ;
     if (p->e.exec_ns * 200 < twice * LATE_PERCENT)
-      e = add_late(c, t, op, comm, p, twice, is_first || !c->s->by_own_time);
+      e = add_late(c, t, op, comm, p, twice, is_kept);
     if (e < 0)
       return e;
     add_heat(c, p, ppm, heat, heat_ppm);

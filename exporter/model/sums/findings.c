@@ -36,8 +36,16 @@ const char ni_why_sampled[] =
     "not all operations are recorded (NCCL_INSPECTOR_SAMPLE), so what ranks do between them is "
     "not known; stages, and who began which pause, are told where it is 1/1";
 
+/*
+ * By who comes last to each operation: own time is not known, or where it can be compared is not, as steps do
+ * not repeat.
+ */
+static bool is_told_by_seats(const struct ni_summary *s) {
+  return !s->by_own_time && (s->one_in > 1 || s->steps_differ);
+}
+
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
-  if (!s->by_own_time && s->one_in > 1)
+  if (is_told_by_seats(s))
     snprintf(out, 320,
              "a rank is named when it comes last to collectives again and again, later than it had to wait "
              "elsewhere, "
@@ -211,7 +219,8 @@ static int name_ranks_by_durations(const struct ni_summary *s, struct finding_li
 }
 
 const char *ni_finding_of_all(const struct ni_summary *s, char out[128]) {
-  if (s->late_share_median < NI_FIND_LATE_SHARE)
+  /* to short operations of requests somebody always comes last, by a little */
+  if (s->late_share_median < NI_FIND_LATE_SHARE || s->steps_differ)
     return NULL;
   snprintf(out, 128,
            "half of the ranks came late to %.0f %% or more of their operations: uneven work or busy hosts "
@@ -420,11 +429,12 @@ static bool is_same_work(const struct comm_work *a, const struct comm_work *b) {
       fabs(b->bytes - a->bytes) <= ALIKE * fmax(a->bytes, b->bytes);
 }
 
-static void peers_text(size_t n_peers, char out[80]) {
+static void peers_text(const struct ni_summary *s, size_t n_peers, char out[80]) {
+  const char *like = s->steps_differ ? "like it, at equal sizes" : "that did the same work";
   if (n_peers == 2)
-    snprintf(out, 80, "the other one that did the same work");
+    snprintf(out, 80, "the other one %s", like);
   else
-    snprintf(out, 80, "the median of %s that did the same work", NI_COUNT(n_peers));
+    snprintf(out, 80, "the median of %s %s", NI_COUNT(n_peers), like);
 }
 
 static int name_pausing_rank(const struct ni_summary *s, struct finding_list *out) {
@@ -446,25 +456,32 @@ static int name_pausing_rank(const struct ni_summary *s, struct finding_list *ou
   f->times = x.times;
   f->each_us = x.us / x.times;
   f->lost_us = x.us * s->one_in;
-  f->note = f->each_us >= NI_SPELLS_NOTE_US || p->rank == 0; /* the first rank writes checkpoints and logs */
-  snprintf(f->text, sizeof f->text,
-           "rank %d on %s%s pauses now and then: in %s operations of %scommunicator %s%s%s the others waited "
-           "%s for it, in the "
-           "mean, which is %s in all, as one operation in %.0f is recorded%s",
-           p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host),
-           p->rank_stated ? "" : " (rank in its largest communicator)", NI_COUNT(x.times),
-           ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
-           ni_duration_text(f->each_us, each), ni_duration_text(f->lost_us, all), s->one_in,
-           f->note ? ", as for a checkpoint" : "");
+  /* the first rank writes checkpoints and logs; who serves requests writes no checkpoint */
+  f->note = !s->steps_differ && (f->each_us >= NI_SPELLS_NOTE_US || p->rank == 0);
+  struct ni_put_text w = {f->text, sizeof f->text};
+  ni_put(&w,
+         "rank %d on %s%s pauses now and then: in %s operations of %scommunicator %s%s%s the others waited "
+         "%s for it, in the mean, which is %s in all",
+         p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host),
+         p->rank_stated ? "" : " (rank in its largest communicator)", NI_COUNT(x.times),
+         ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
+         ni_duration_text(f->each_us, each), ni_duration_text(f->lost_us, all));
+  if (s->one_in > 1)
+    ni_put(&w, ", as one operation in %.0f is recorded", s->one_in);
+  if (f->note)
+    ni_put(&w, ", as for a checkpoint");
   return 0;
 }
 
 /*
- * Sampled logs have other operations of one communicator than of the next, so what they come to cannot be
- * compared: the same function and size can, operation by operation.
+ * Sampled logs have other operations of one communicator than of the next, and replicas serve other requests,
+ * so what they come to cannot be compared: the same function and about the same size can, by the time a byte
+ * takes. Sizes of a class are within a fifth of each other, so requests of any length find their like.
  */
+#define SIZE_CLASSES 4.0     /* of a factor of two */
+#define SLOW_OF_HOST 0.75    /* of the communicators within a host: then it is the host */
 #define CROWDED_OF_RUN 0.003 /* what costs less is not named */
-enum { SAMPLED_MIN = 8 };    /* of one function and size on a communicator */
+enum { SAMPLED_MIN = 8 };    /* of one function and class of sizes on a communicator */
 
 static bool is_same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
   return a->type == b->type && a->role == b->role && a->n_ranks == b->n_ranks;
@@ -475,32 +492,92 @@ struct comm_transfers { /* of a communicator */
   size_t n_peers;
 };
 
+static bool is_slow(const struct comm_transfers *l) {
+  return l->n_peers >= 2 && l->us > NI_FIND_TRANSFER * l->usual_us;
+}
+
+static bool is_same_class(const struct ni_group *a, const struct ni_group *b) {
+  const bool is_same_function = a->type == b->type && a->kind == b->kind && strcmp(a->func, b->func) == 0;
+  return is_same_function &&
+      floor(SIZE_CLASSES * log2((double)a->msg_bytes)) == floor(SIZE_CLASSES * log2((double)b->msg_bytes));
+}
+
+struct class_transfers { /* of a communicator, of one function and class of sizes */
+  double us, bytes;
+  uint64_t met;
+};
+
+struct class_judge {
+  const struct ni_summary *s;
+  struct class_transfers *sum; /* by communicator; nothing between two classes */
+  uint32_t *there;             /* those that have any */
+  size_t n_there;
+  double *x; /* scratch: communicators */
+};
+
+/*
+ * Of slices [from, to), which are one class, those timed like that. A rank without a log may have come last:
+ * then the least duration is no transfer.
+ */
+static void add_class(struct class_judge *w, size_t from, size_t to, enum ni_timing timing) {
+  const struct ni_summary *s = w->s;
+  w->n_there = 0;
+  for (size_t i = from; i < to; i++) {
+    const struct ni_slice *y = &s->by_comm[i];
+    const struct ni_group *g = &s->group[y->group];
+    const bool has_all_logs = (int64_t)s->comm[y->of].ranks_seen >= s->comm[y->of].n_ranks;
+    if (g->timing != timing || !y->met || !has_all_logs)
+      continue;
+    struct class_transfers *t = &w->sum[y->of];
+    if (!t->met)
+      w->there[w->n_there++] = y->of;
+    t->met += y->met;
+    t->us += y->transfer_us;
+    t->bytes += (double)g->msg_bytes * (double)y->met;
+  }
+}
+
+static void compare_class(struct class_judge *w, struct comm_transfers *of) {
+  const struct ni_summary *s = w->s;
+  for (size_t i = 0; i < w->n_there; i++) {
+    const struct class_transfers *mine = &w->sum[w->there[i]];
+    size_t n = 0;
+    for (size_t k = 0; k < w->n_there && mine->met >= SAMPLED_MIN; k++) {
+      const struct class_transfers *y = &w->sum[w->there[k]];
+      if (y->met >= SAMPLED_MIN && is_same_kind(&s->comm[w->there[i]], &s->comm[w->there[k]]))
+        w->x[n++] = y->us / y->bytes;
+    }
+    if (n < 2)
+      continue;
+    qsort(w->x, n, sizeof *w->x, by_number);
+    struct comm_transfers *l = &of[w->there[i]];
+    l->us += mine->us;
+    l->usual_us += (n == 2 ? w->x[0] : (w->x[(n - 1) / 2] + w->x[n / 2]) / 2) * mine->bytes;
+    if (n > l->n_peers)
+      l->n_peers = n;
+  }
+  for (size_t i = 0; i < w->n_there; i++)
+    w->sum[w->there[i]] = (struct class_transfers){.met = 0};
+}
+
 static int compare_by_function(const struct ni_summary *s, struct comm_transfers *of) {
-  double *x = malloc((s->n_comms + 1) * sizeof *x);
-  if (!x)
-    return -ENOMEM;
-  for (size_t from = 0, to; from < s->n_by_comm; from = to) {
-    for (to = from; to < s->n_by_comm && s->by_comm[to].group == s->by_comm[from].group; to++) {}
-    for (size_t i = from; i < to; i++) {
-      const struct ni_slice *mine = &s->by_comm[i];
-      size_t n = 0;
-      for (size_t k = from; k < to && mine->met >= SAMPLED_MIN; k++) {
-        const struct ni_slice *y = &s->by_comm[k];
-        if (y->met >= SAMPLED_MIN && is_same_kind(&s->comm[mine->of], &s->comm[y->of]))
-          x[n++] = y->transfer_us / (double)y->met;
-      }
-      if (n < 2)
-        continue;
-      qsort(x, n, sizeof *x, by_number);
-      struct comm_transfers *l = &of[mine->of];
-      l->us += mine->transfer_us;
-      l->usual_us += (n == 2 ? x[0] : (x[(n - 1) / 2] + x[n / 2]) / 2) * (double)mine->met;
-      if (n > l->n_peers)
-        l->n_peers = n;
+  struct class_judge w = {.s = s,
+                          .sum = calloc(s->n_comms + 1, sizeof *w.sum),
+                          .there = malloc((s->n_comms + 1) * sizeof *w.there),
+                          .x = malloc((s->n_comms + 1) * sizeof *w.x)};
+  const bool has_room = w.sum && w.there && w.x;
+  for (size_t from = 0, to; has_room && from < s->n_by_comm; from = to) {
+    const struct ni_group *first = &s->group[s->by_comm[from].group];
+    for (to = from; to < s->n_by_comm && is_same_class(&s->group[s->by_comm[to].group], first); to++) {}
+    for (unsigned t = 0; t < NI_TIMING_COUNT && first->msg_bytes; t++) {
+      add_class(&w, from, to, (enum ni_timing)t);
+      compare_class(&w, of);
     }
   }
-  free(x);
-  return 0;
+  free(w.sum);
+  free(w.there);
+  free(w.x);
+  return has_room ? 0 : -ENOMEM;
 }
 
 static int name_congestion(struct ni_summary *s, struct finding_list *out) {
@@ -532,15 +609,20 @@ static int name_congestion(struct ni_summary *s, struct finding_list *out) {
 
 struct slow_host { /* communicators within one host that are slow */
   uint32_t n, first;
+  /* so many of them are slow, of so many that can be compared; 0: where only those that did the same are */
+  uint32_t slow, compared;
   double factor, lost_us;
   size_t n_peers;
 };
+
+/* Of a host it is one communicator, not the host, where others within the host are as fast as elsewhere. */
+static bool is_slow_by_itself(const struct slow_host *h) { return h->slow < SLOW_OF_HOST * h->compared; }
 
 static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_us, double usual_us,
                           size_t n_peers, struct slow_host *h, struct finding_list *out) {
   const struct ni_comm_row *c = &s->comm[comm];
   double factor = transfer_us / usual_us, lost = (transfer_us - usual_us) * s->one_in;
-  if (c->one_host >= 0) {
+  if (c->one_host >= 0 && !is_slow_by_itself(&h[c->one_host])) {
     h += c->one_host;
     if (h->n++ == 0)
       h->first = comm;
@@ -550,18 +632,22 @@ static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double tran
       h->lost_us = lost;
     return 0;
   }
-  char name[81], peers[80], more[32];
+  char name[81], host[81], peers[80], more[32];
   struct ni_finding *f = append_finding(out, NI_FIND_SLOW_COMM, comm);
   if (!f)
     return -ENOMEM;
   f->compared = n_peers;
   f->value = factor;
   f->lost_us = lost;
-  peers_text(n_peers, peers);
-  snprintf(f->text, sizeof f->text,
-           "%scommunicator %s%s%s (%s, %s ranks) needs %.2f times the transfer time of %s: %s more",
-           ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
-           ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor, peers, ni_duration_text(lost, more));
+  peers_text(s, n_peers, peers);
+  struct ni_put_text w = {f->text, sizeof f->text};
+  if (c->one_host >= 0)
+    ni_put(&w, "host %s: its ", ni_safe_text(s->host[c->one_host].name, host, sizeof host));
+  ni_put(&w, "%scommunicator %s%s%s (%s, %s ranks) needs %.2f times the transfer time of %s: %s more",
+         ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
+         ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor, peers, ni_duration_text(lost, more));
+  if (c->one_host >= 0)
+    ni_put(&w, "; others within the host are not slow");
   return 0;
 }
 
@@ -596,8 +682,14 @@ static int name_slow_functions(const struct ni_summary *s, struct slow_host *hos
   struct comm_transfers *of = calloc(s->n_comms + 1, sizeof *of);
   int e = of ? compare_by_function(s, of) : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
+    if (s->comm[i].one_host < 0 || of[i].n_peers < 2)
+      continue;
+    hosts[s->comm[i].one_host].compared++;
+    hosts[s->comm[i].one_host].slow += is_slow(&of[i]);
+  }
+  for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
     slow_us[i] = fmax(0, of[i].us - of[i].usual_us);
-    if (of[i].us <= NI_FIND_TRANSFER * of[i].usual_us || of[i].n_peers < 2)
+    if (!is_slow(&of[i]))
       continue;
     e = name_slow_comm(s, i, of[i].us, of[i].usual_us, of[i].n_peers, hosts, out);
   }
@@ -656,7 +748,7 @@ static int name_hosts_by_durations(const struct ni_summary *s, const struct slow
     f->compared = x->n_peers;
     f->value = x->factor / x->n;
     f->lost_us = x->lost_us;
-    peers_text(x->n_peers, peers);
+    peers_text(s, x->n_peers, peers);
     const struct ni_comm_row *c = &s->comm[x->first];
     if (x->n == 1)
       snprintf(f->text, sizeof f->text,
@@ -689,21 +781,21 @@ int ni_judge_by_durations(struct ni_summary *s) {
   bool *explained = calloc(s->n_hosts + 1, sizeof *explained);
   struct slow_host *hosts = calloc(s->n_hosts + 1, sizeof *hosts);
   double *slow_us = calloc(s->n_comms + 1, sizeof *slow_us);
-  const bool sampled = s->one_in > 1;
-  bool by_seats = sampled;
+  const bool sampled = s->one_in > 1, one_by_one = is_told_by_seats(s);
+  bool by_seats = one_by_one;
   for (size_t i = 0; i < s->n_processes; i++)
     by_seats |= s->process[i].may_wait_unseen;
   int e = explained && hosts && slow_us ? 0 : -ENOMEM;
   if (e == 0)
     e = find_median_late_share(s, &s->late_share_median);
   if (e == 0)
-    e = sampled ? name_slow_functions(s, hosts, slow_us, &found) : name_slow_comms(s, hosts, &found);
+    e = one_by_one ? name_slow_functions(s, hosts, slow_us, &found) : name_slow_comms(s, hosts, &found);
   if (e == 0 && sampled)
     e = name_congestion(s, &found);
   if (e == 0)
     e = by_seats ? name_late_seats(s, slow_us, &found, explained)
                  : name_ranks_by_durations(s, &found, explained);
-  if (e == 0 && sampled)
+  if (e == 0 && one_by_one)
     e = name_pausing_rank(s, &found);
   if (e == 0)
     e = name_hosts_by_durations(s, hosts, explained, &found);

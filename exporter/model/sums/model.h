@@ -570,6 +570,8 @@ struct ni_summary {
   uint64_t causes_not_judged; /* beyond the room for them: what they cost is not known */
   /* findings are judged by own time and transfers; else by durations, why_durations says why */
   bool by_own_time;
+  /* no step does what another does: ranks are compared operation by operation, within communicators */
+  bool steps_differ;
   const char *why_durations; /* a constant; NULL */
   struct ni_cost cost;
   struct ni_step *step; /* n_step_bins, each of bin_steps steps; none: steps were not found */

@@ -219,7 +219,8 @@ static void test_launched_late(void **state) {
   j->x.key[j->x.key_of_group[0]].baseline.us = 2000;
   assert_int_equal(ni_places_measure_gap(&j->x, &op).main.ns, 3000000);
   op.launched_late = true;
-  assert_int_equal(ni_places_measure_gap(&j->x, &op).main.ns, 3000000); /* a host that waited for the network */
+  assert_int_equal(ni_places_measure_gap(&j->x, &op).main.ns,
+                   3000000); /* a host that waited for the network */
   j->x.waits_for_cpu = true;
   assert_int_equal(ni_places_measure_gap(&j->x, &op).main.ns, 1100000);
   free(j);

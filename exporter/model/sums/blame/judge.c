@@ -279,8 +279,8 @@ static uint64_t count_run_ops(const struct ni_blame *b, uint32_t run) {
 
 /*
  * Steps repeat where the longer ones of the middle half take at most STEPS_ALIKE times as long as the shorter
- * ones. Requests of inference do not: what lies in one "step" of them is not what lies in another, and no bin
- * can be compared with another.
+ * ones, and operations of the same sizes come again. Requests of inference do not: what lies in one "step" of
+ * them is not what lies in another, and no bin can be compared with another.
  */
 #define STEPS_ALIKE 2.0f
 
@@ -293,7 +293,8 @@ static int check_steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
     if (o->cell[k].start_ns && o->cell[k + 1].start_ns)
       us[n++] = (float)(o->cell[k + 1].start_ns - o->cell[k].start_ns);
   const float shorter = ni_blame_quantile(us, n, 0.25), longer = ni_blame_quantile(us, n, 0.75);
-  *repeat = n < STEPS_REPEAT_MIN || longer <= STEPS_ALIKE * shorter;
+  const bool are_as_long = n < STEPS_REPEAT_MIN || longer <= STEPS_ALIKE * shorter;
+  *repeat = are_as_long && !o->sizes_differ;
   free(us);
   return 0;
 }
@@ -309,7 +310,8 @@ static int require_repeating_steps(struct ni_blame *b, struct ni_summary *s, uin
   }
   if (repeats * 2 >= *judged)
     return 0;
-  s->why_durations = "what its operations repeat takes another time each time";
+  s->why_durations = "what it does differs from step to step, as requests of inference do";
+  s->steps_differ = true;
   *judged = 0;
   return 0;
 }

@@ -2,11 +2,11 @@
  * The judgement of `summary`: tables of all ranks, causes, costs and sentences, into `finding`, `cost` and
  * `step` of the result.
  *
- * Where most ranks cannot be judged (logs without start times, no steps, several ranks in a process, records
- * that were sampled or chosen by --coll, --comm or --sn) `by_own_time` stays false and `why_durations` says
- * why; findings.h then judges by durations. Threads: the main one, which starts others; after
- * ni_build_begin(), before ni_figures_sum(), which gives the segments back. 0, -ENOMEM, -errno of the spill
- * file.
+ * Where most ranks cannot be judged (logs without start times, no steps or steps that do not repeat,
+ * several ranks in a process, records that were sampled or chosen by --coll, --comm or --sn) `by_own_time`
+ * stays false and `why_durations` says why; findings.h then judges by durations. Threads: the main one,
+ * which starts others; after ni_build_begin(), before ni_figures_sum(), which gives the segments back. 0,
+ * -ENOMEM, -errno of the spill file.
  */
 #ifndef NI_BLAME_JUDGE_H
 #define NI_BLAME_JUDGE_H

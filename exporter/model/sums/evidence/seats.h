@@ -1,6 +1,7 @@
 /*
  * Who comes late to collectives, by how long these take on each rank: where own time is not known, as in
- * sampled logs, whose records are hardly ever neighbours.
+ * sampled logs, whose records are hardly ever neighbours, or where no step does what another does, as of
+ * engines that serve requests.
  *
  * Model. All ranks of a collective end it together, so a rank that came so much later has so much shorter a
  * duration. Clocks of hosts have no part in that, and neither has which operations are recorded, as long as

@@ -136,6 +136,7 @@ struct ni_blame_sampled {
 struct ni_blame_rank {
   uint32_t process;      /* in the result */
   bool judged, no_start; /* has start times, steps and own time; some operations state no start */
+  bool sizes_differ;     /* what it does in one step it does not in another, as by requests of inference */
   const char *why_not;   /* else; a constant */
   struct ni_blame_slot *slot;
   uint32_t n_slots;

@@ -16,7 +16,6 @@
 struct token_least {
   float least; /* of the bin */
   uint32_t n, slot;
-  uint64_t ops;
 };
 
 /*
@@ -42,6 +41,7 @@ struct rank_pass {
   const struct ni_blame_function *function; /* the stream's */
   uint32_t n_functions;
   uint64_t function_ops[NI_BLAME_FUNCTIONS];
+  uint64_t *token_ops;
   struct ni_step_mark mark;
   uint32_t step, bin, bins_max;
   uint32_t first_mark; /* of marks that number steps: that of its step 0 */
@@ -238,7 +238,6 @@ static void update_least(struct rank_pass *x, const struct ni_blame_op *op, floa
   struct quickest *q = find_quickest(x, op);
   const bool is_of_several_slots = t->n && t->slot != op->slot;
   const bool is_beyond_tokens = op->token >= NI_PLACE_TOKENS - 1;
-  t->ops++;
   if (q) {
     update_quickest(q, op->slot, us, x->out->token_bytes[op->token]);
   } else if (is_of_several_slots || is_beyond_tokens) {
@@ -274,6 +273,7 @@ static void count_transfer(struct rank_pass *x, const struct ni_blame_op *op, fl
   o->ops++;
   o->late_ops += op->launched_late;
   x->function_ops[x->places.function[op->token]]++;
+  x->token_ops[op->token]++;
 }
 
 static int count_operation(struct rank_pass *x, struct ni_blame_op *op) {
@@ -503,6 +503,61 @@ static int build_places(struct rank_pass *x) {
   return 0;
 }
 
+/* The function on a communicator that has most of its collectives. */
+static uint32_t find_main_function(const struct rank_pass *x) {
+  uint32_t main = NI_BLAME_NONE;
+  for (uint32_t i = 0; i < x->n_functions; i++) {
+    const bool is_collective = x->function[i].slot != NI_BLAME_NONE;
+    if (is_collective && (main == NI_BLAME_NONE || x->function_ops[i] > x->function_ops[main]))
+      main = i;
+  }
+  return main;
+}
+
+struct size_ops { /* operations of one size */
+  uint64_t bytes, ops;
+};
+static NI_ORDER_BY(by_bytes, struct size_ops, bytes, ops);
+
+/* `share` of the operations are smaller. */
+static double find_size(const struct size_ops *size, size_t n, uint64_t ops, double share) {
+  uint64_t below = 0;
+  size_t i = 0;
+  while (i + 1 < n && (double)(below + size[i].ops) <= share * (double)ops)
+    below += size[i++].ops;
+  return n ? (double)size[i].bytes : 0;
+}
+
+/*
+ * What it does differs from step to step: most of its collectives are of sizes that do not come in every
+ * other step, and those of the middle half are SIZES_DIFFER times as large as each other. So do requests of
+ * inference make them; layers and buckets come again in each step, and sequences differ by less.
+ */
+#define SIZES_DIFFER 1.5
+static int check_sizes_differ(struct rank_pass *x) {
+  struct ni_blame_rank *o = x->out;
+  const uint32_t main = find_main_function(x);
+  if (main == NI_BLAME_NONE || !x->many_sizes[main])
+    return 0;
+  struct size_ops *size = malloc((o->n_tokens + 1) * sizeof *size);
+  size_t n = 0;
+  uint64_t ops = 0, rare = 0;
+  if (!size)
+    return -ENOMEM;
+  for (uint32_t i = 0; i < o->n_tokens; i++) {
+    if (x->places.function[i] != main || !x->token_ops[i])
+      continue;
+    size[n++] = (struct size_ops){o->token_bytes[i], x->token_ops[i]};
+    ops += x->token_ops[i];
+    rare += x->token_ops[i] * 2 < o->n_steps ? x->token_ops[i] : 0;
+  }
+  qsort(size, n, sizeof *size, by_bytes);
+  const double smaller = find_size(size, n, ops, 0.25), larger = find_size(size, n, ops, 0.75);
+  o->sizes_differ = rare * 2 > ops && larger >= SIZES_DIFFER * smaller;
+  free(size);
+  return 0;
+}
+
 static int finish_rank(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   o->n_steps = x->step + 1;
@@ -513,6 +568,8 @@ static int finish_rank(struct rank_pass *x) {
   if (e < 0)
     return e;
   sign_work(x);
+  if ((e = check_sizes_differ(x)) < 0)
+    return e;
   o->judged = o->n_places > 0 && o->n_steps >= 5;
   if (!o->judged)
     o->why_not = "nothing lies between its operations";
@@ -557,6 +614,8 @@ static int run_pass(struct rank_pass *x, struct ni_blame_stream *s) {
     return e;
   x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
   find_many_sizes(x);
+  if (!(x->token_ops = calloc(o->n_tokens + 1, sizeof *x->token_ops)))
+    return -ENOMEM;
   o->first_ns = x->op[0].start_ns;
   o->max_slots = o->n_slots;
   e = find_mark(x);
@@ -609,8 +668,10 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
     o->why_not = "its log does not say when operations started";
   }
   ni_blame_close(s);
-  if (x)
+  if (x) {
     free(x->op);
+    free(x->token_ops);
+  }
   free(x);
   return e;
 }

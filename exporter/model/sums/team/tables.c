@@ -78,7 +78,9 @@ int ni_team_tables(struct ni_run *r) {
 }
 
 static void wire_own_time(struct ni_wire *w, void *summary) {
-  ni_wire_bool(w, &((struct ni_summary *)summary)->by_own_time);
+  struct ni_summary *s = summary;
+  ni_wire_bool(w, &s->by_own_time);
+  ni_wire_bool(w, &s->steps_differ);
 }
 
 int ni_team_agree(const struct ni_run *r, struct ni_summary *s) {

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Engines that serve requests: no step is like another, so ranks are compared operation by operation and transfers at equal sizes. The
+# first rank of an engine, for which the others wait until a request comes, is not accused; a slow GPU, a rank that stops and a slow link are named.
+. "$(dirname "$0")/../../lib/case.sh"
+cd "$TMP"
+for cause in none gpu gc nvlink; do
+  python3 "$ROOT/test/lib/request_logs.py" "$cause" "$cause"
+  "$BUILD/nccl-inspector" summary "$cause" --no-plots --no-parquet --no-csv --no-html --output-dir "out-$cause" >"$cause.text" || [ $? = 2 ]
+done
+mkdir missing
+cp nvlink/*node-0* missing
+cp nvlink/*node-1* missing
+rm "$(ls missing/*node-1* | tail -n 1)"
+"$BUILD/nccl-inspector" summary missing --no-plots --no-parquet --no-csv --no-html --output-dir out-missing >missing.text || [ $? = 2 ]
+python3 - <<'P' || { cat ./*.text; fatal findings; }
+import json
+missing = json.load(open("out-missing/summary/summary.json"))
+assert missing["findings"] == [], "who has no log may have come last, and what the others waited is no transfer"
+said = {c: json.load(open(f"out-{c}/summary/summary.json")) for c in ("none", "gpu", "gc", "nvlink")}
+for c, s in said.items():
+    assert s["findings_by"] == "durations" and "requests of inference" in s["findings_by_durations_since"], (c, s["findings_by"])
+    assert "steps" not in s and len(s["findings"]) == (c != "none"), (c, s["findings"])
+    assert not any(o["func"] == "Broadcast" for o in s["outliers"] if o["kind"] == "late"), c
+gpu, gc, nvlink = (said[c]["findings"][0] for c in ("gpu", "gc", "nvlink"))
+assert (gpu["kind"], gpu["class"], gpu["rank"]) == ("late_rank", "fault", 5), gpu
+assert (gc["kind"], gc["class"], gc["rank"]) == ("rank_pauses", "fault", 6), gc
+assert 0.5 < gc["lost_us"] / 1e6 / 0.6 < 1.1, gc
+assert (nvlink["kind"], nvlink["hostname"]) == ("slow_host", "node-1") and 2.5 < nvlink["transfer_ratio"] < 3.1, nvlink
+P
+grep -q "at equal sizes" nvlink.text || fail "what it is compared with"
+finish

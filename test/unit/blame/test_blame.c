@@ -456,15 +456,16 @@ static void test_steps(void **state) {
 
 static void test_coarsen(void **state) {
   (void)state;
-  struct ni_blame_cell cell[3] = {{.start_ns = 5, .dev = 1, .burst = 2, .places = 3},
-                                  {.start_ns = 9, .dev = 4, .burst = 8, .places = 5},
+  struct ni_blame_cell cell[3] = {{.start_ns = 5, .dev = 1, .burst = 2, .late_idle = 1, .places = 3},
+                                  {.start_ns = 9, .dev = 4, .burst = 8, .late_idle = 6, .places = 5},
                                   {.start_ns = 11, .dev = 7}};
-  struct ni_blame_link_cell link[3] = {{1, 2, 3}, {10, 20, 30}, {5, 5, 5}};
+  struct ni_blame_link_cell link[3] = {{1, 2, 3, 1, 77}, {10, 20, 30, 9, 88}, {5, 5, 5, 5, 99}};
   struct ni_blame_rank o = {.cell = cell, .link_cell = link, .max_slots = 1, .n_bins = 2, .bin_steps = 2};
   ni_blame_coarsen(&o);
   assert_true(o.n_bins == 1 && o.bin_steps == 4 && cell[0].start_ns == 5 && cell[0].places == 8);
   assert_true(near(cell[0].dev, 5) && near(cell[0].burst, 10) && near(link[0].exec, 11) &&
               near(link[0].least, 22) && link[0].n == 33);
+  assert_true(near(cell[0].late_idle, 7) && near(link[0].longest, 9) && link[0].longest_of == 88);
   assert_true(cell[1].start_ns == 0 && link[1].n == 0);
 }
 
@@ -703,6 +704,68 @@ static void test_flapping(void **state) {
 }
 
 /*
+ * A link that is down for a second stops one operation; the others of that step, which say how long it takes, are
+ * as quick as ever. Twice; once; on all links, which is no link's.
+ */
+static void test_stops(void **state) {
+  (void)state;
+  for (int how = 0; how < 3; how++) {
+    struct fabric *f = new_fabric();
+    float longest[LINKS][BINS];
+    for (uint32_t i = 0; i < LINKS; i++) {
+      for (uint32_t k = 0; k < BINS; k++) {
+        const bool stops = (k == 10 || (k == 30 && how != 1)) && (i == 0 || how == 2);
+        longest[i][k] = stops ? 1e6f : 110;
+      }
+      f->link[i].longest = longest[i];
+      f->link[i].usual_longest = 110;
+    }
+    const struct ni_cause *c = caused(f);
+    const bool is_named = c && c->kind == NI_FIND_FLAPPING && c->link == NI_FIND_SLOW_PAIR;
+    assert_true(how ? !c : is_named && c->bins_hit == 2 && c->from == 10 && c->to == 31);
+    assert_true(how ||
+                (ni_cause_is_active(c, 10) && ni_cause_is_active(c, 30) && !ni_cause_is_active(c, 20)));
+    free_fabric(f);
+  }
+}
+
+/*
+ * Two of four communicators between the same hosts are slow: what they share there is named once, since each
+ * of them alone would cost nothing. Where they share no host they are two causes.
+ */
+static void test_slow_beside(void **state) {
+  (void)state;
+  for (int how = 0; how < 2; how++) {
+    struct fabric *f = new_fabric();
+    for (uint32_t r = 0; r < 2 * LINKS && how == 0; r++)
+      f->process[r].host = r % 2;
+    for (uint32_t k = 0; k < BINS; k++)
+      f->us[0][k] = f->us[1][k] = 150;
+    const struct ni_cause *c = caused(f);
+    assert_int_equal(f->causes.n, how ? 2 : 1);
+    assert_int_equal(c->kind, how ? NI_FIND_SLOW_PAIR : NI_FIND_SLOW_COMM);
+    assert_int_equal(c->n_items, how ? 1 : 2);
+    free_fabric(f);
+  }
+}
+
+/* 7 % longer all the time: of four nobody knows whether that is chance; of many how far they lie apart tells. */
+static void test_slow_of_many(void **state) {
+  (void)state;
+  for (int how = 0; how < 3; how++) {
+    struct fabric *f = new_fabric();
+    for (uint32_t k = 0; k < BINS; k++)
+      f->us[0][k] = 107;
+    for (uint32_t i = 0; i < LINKS && how; i++) {
+      f->link[i].alike = NI_CAUSE_LIKE_MIN;
+      f->link[i].apart = how == 1 ? 0.005f : 0.02f;
+    }
+    assert_true(!caused(f) == (how != 1));
+    free_fabric(f);
+  }
+}
+
+/*
  * All links are slow in two bins that stand alone; in one, which may be anything; as much as they differ
  * anyway.
  */
@@ -925,6 +988,8 @@ int main(void) {
       cmocka_unit_test(test_launch_cost),    cmocka_unit_test(test_hidden_launch_cost),
       cmocka_unit_test(test_first_of_step),  cmocka_unit_test(test_places_of_groups),
       cmocka_unit_test(test_launched_late),  cmocka_unit_test(test_steps_of_few),
+      cmocka_unit_test(test_stops),          cmocka_unit_test(test_slow_beside),
+      cmocka_unit_test(test_slow_of_many),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

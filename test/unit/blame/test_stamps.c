@@ -518,6 +518,45 @@ static void test_launches(void **state) {
 }
 
 /*
+ * 40 steps, of which those from `from` to `to` have 10 ms before late launches, and the first one 500 ms, as
+ * everywhere. Returns how many times as much it is in the interval.
+ */
+static float find_interval(uint32_t from, uint32_t to, uint32_t *found_from, uint32_t *found_to) {
+  enum { STEPS = 40 };
+  struct ni_process process[2] = {0};
+  struct ni_host host[1] = {0};
+  struct ni_blame_cell cell[2][STEPS] = {0};
+  struct ni_blame_rank rank[2];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = 1};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 2, .bins = STEPS, .steps = STEPS, .bin_steps = 1};
+  struct ni_launches x;
+  for (uint32_t r = 0; r < 2; r++) {
+    rank[r] = (struct ni_blame_rank){
+        .process = r, .judged = true, .n_steps = STEPS, .n_bins = STEPS, .bin_steps = 1, .cell = cell[r]};
+    for (uint32_t k = 0; k < STEPS; k++)
+      cell[r][k] = (struct ni_blame_cell){.start_ns = 1 + k,
+                                          .late_idle = k == 0       ? 500e3f
+                                              : k >= from && k < to ? 10e3f
+                                                                    : 0};
+  }
+  assert_int_equal(ni_launches_begin(&x, &b), 0);
+  const float times = ni_launches_find_interval(&x, 1, found_from, found_to);
+  ni_launches_end(&x);
+  return times;
+}
+
+static void test_launch_interval(void **state) {
+  (void)state;
+  uint32_t from, to;
+  const float times = find_interval(20, 40, &from, &to);
+  assert_true(from == 20 && to == 40 && times > 1.8f && times < 2.05f);
+  assert_true(fabsf(find_interval(0, 40, &from, &to) - 1) < 0.01f && from == 0 && to == 40);
+  (void)find_interval(10, 30, &from, &to);
+  assert_true(from == 10 && to == 30);
+  assert_true(find_interval(1, 3, &from, &to) <= 0); /* warming up: for a moment only */
+}
+
+/*
  * Eight ranks of a host, 16 operations in each step of a block. Each rank computes 200 us before each of
  * them, give or take 10; the last one takes 10 % longer. Stamps are off by up to `off_us`. Returns what is
  * said that it costs.
@@ -610,6 +649,7 @@ int main(void) {
       cmocka_unit_test(test_always_last),
       cmocka_unit_test(test_lead),
       cmocka_unit_test(test_launches),
+      cmocka_unit_test(test_launch_interval),
       cmocka_unit_test(test_number_by_messages),
       cmocka_unit_test(test_number_by_way_of),
       cmocka_unit_test(test_stages),

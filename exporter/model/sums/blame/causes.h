@@ -46,12 +46,10 @@
 /* Bursts: so many times what half of the peers have in bins that are as long. Less is chance. */
 #define NI_CAUSE_BURSTS 6.0f
 /*
- * It launches late if so much more of its idle time than elsewhere lies before what begins as soon as
- * launched,
+ * It launches late if so much more of its idle time over the run than elsewhere (in a pipeline: than on other
+ * hosts before the same work) lies before what begins as soon as launched.
  */
-#define NI_CAUSE_LAUNCHED 0.15f
-/* or, in a pipeline, so much more than on other hosts before the same work. */
-#define NI_CAUSE_LAUNCHED_LIKE 0.05f
+#define NI_CAUSE_LAUNCHED 0.05f
 /* Its CPU is slow if its own time is longer as well, by so much, */
 #define NI_CAUSE_LAUNCH_OWN 0.01f
 /* and by so many standard deviations of other hosts. */
@@ -67,8 +65,15 @@
 
 /* A link is slow if its transfers take so many times as long as those of its peers. */
 #define NI_CAUSE_LINK 1.1f
+/*
+ * Of so many peers it is known how far they lie apart. Then it is slow if its transfers take so many times as
+ * long, and are as far from the peers as those of ranks have to be (NI_CAUSE_APART).
+ */
+#define NI_CAUSE_LIKE_MIN 8u
+#define NI_CAUSE_LINK_OF_MANY 1.05f
 /* Bins in which they take less than that do not belong to the interval in which it is slow. */
 #define NI_CAUSE_LINK_FLOOR 1.06f
+#define NI_CAUSE_LINK_FLOOR_OF_MANY 1.03f
 /* Over the whole run they take so much longer. */
 #define NI_CAUSE_LINK_OF_RUN 0.05f
 /* An operation takes so much longer: twice the resolution of the coarsest timers. */

@@ -197,6 +197,25 @@ static void put_slowdown(struct ni_put_text *w, const struct ni_cause *c) {
     ni_put(w, " take %.2f times as long", 1 + c->share);
 }
 
+static void put_slow_comms(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
+  const char *role = ni_role_words[b->s->comm[b->link[c->of].comm].role];
+  if (c->n_items > 1)
+    ni_put(w, "%u %scommunicators", c->n_items, role);
+  else
+    ni_put(w, "%scommunicator ", role);
+  if (c->n_items > 1)
+    put_links(w, b, c);
+  else
+    put_comm(w, b, b->link[c->of].comm);
+  ni_put(w, c->n_items > 1 ? ": their transfers" : ": its transfers");
+  put_slowdown(w, c);
+  ni_put(w, " as those of the %u like %s; ", c->n_peers - c->n_items, c->n_items > 1 ? "them" : "it");
+  if (c->n_items > 1)
+    ni_put(w, "what they share on a host, such as a NIC, is slow; on which one cannot be told");
+  else
+    ni_put(w, "which of its ranks is slow cannot be told");
+}
+
 /* Which transfers are slow, and how much: all the time, or now and then. */
 static void put_slow_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
   char host[81], other[81];
@@ -243,11 +262,7 @@ static void put_slow_links(struct ni_put_text *w, const struct ni_blame *b, cons
       put_links(w, b, c);
       break;
     default:
-      ni_put(w, "%scommunicator ", ni_role_words[b->s->comm[b->link[c->of].comm].role]);
-      put_comm(w, b, b->link[c->of].comm);
-      ni_put(w, ": its transfers");
-      put_slowdown(w, c);
-      ni_put(w, " as those of the %u like it; which of its ranks is slow cannot be told", c->n_peers - 1);
+      put_slow_comms(w, b, c);
       put_unmatched_links(w, b, c);
       break;
   }

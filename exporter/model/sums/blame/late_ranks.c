@@ -389,6 +389,7 @@ static void judge_launches(struct lateness *w) {
     const struct ni_blame_rank *o = &b->rank[i];
     struct ni_launches_of of = {0};
     float late = (float)(o->late_idle_us / o->n_steps), excess = 0;
+    uint32_t from, to;
     /* most of what it launches is not in the logs */
     if (b->waits_unseen && o->team == NI_BLAME_NONE)
       continue;
@@ -402,10 +403,16 @@ static void judge_launches(struct lateness *w) {
     if (excess > LAUNCH_MOST * late)
       excess = LAUNCH_MOST * late;
     const float part = w->c.lead[i].rate > 0 ? w->c.lead[i].of_sum : 1; /* its gaps add up to more */
+    const float times = ni_launches_find_interval(&w->launches, i, &from, &to);
+    if (times <= 0)
+      continue;
+    excess *= times;
+    late *= times;
     free(w->late[i].hit);
     w->late[i] = (struct rank_lateness){.launch = true,
                                         .no_peers = !of.has_peers,
-                                        .to = b->bins,
+                                        .from = from,
+                                        .to = to,
                                         .excess_us = excess,
                                         .share = excess / of.baseline,
                                         .of_gaps = late / (late - excess) - 1,

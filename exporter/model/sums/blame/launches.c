@@ -13,6 +13,8 @@ enum { PEERS_MIN = 2 }; /* ranks elsewhere with the same work */
 #define APART_LOW 0.1
 #define APART_HIGH 0.9
 #define APART_DEVIATIONS 2.56f
+/* of bins, by what is idle before late launches: longer ones count as this one */
+#define MOST_OF_BINS 0.9
 
 /* Of a step, in which the GPU was idle and what came next began as soon as it was launched. */
 static float get_launched_us(const struct ni_blame_rank *o) { return (float)(o->late_idle_us / o->n_steps); }
@@ -36,8 +38,7 @@ static float find_peers_elsewhere(const struct ni_launches *x, uint32_t rank,
 static void compare_launches(struct ni_launches *x, uint32_t rank, float usual_share) {
   const struct ni_blame_rank *o = &x->b->rank[rank];
   const float peers_share = x->b->stages ? find_peers_elsewhere(x, rank, get_launched_share) : NAN;
-  const float least =
-      isnan(peers_share) ? usual_share + NI_CAUSE_LAUNCHED : peers_share + NI_CAUSE_LAUNCHED_LIKE;
+  const float least = NI_CAUSE_LAUNCHED + (isnan(peers_share) ? usual_share : peers_share);
   x->late[rank] = o->idle_us > 0 && get_launched_share(o) >= least;
   x->us[rank] =
       get_launched_us(o) - (isnan(peers_share) ? 0 : find_peers_elsewhere(x, rank, get_launched_us));
@@ -47,7 +48,7 @@ int ni_launches_begin(struct ni_launches *x, const struct ni_blame *b) {
   *x = (struct ni_launches){.b = b,
                             .late = calloc(b->n_ranks + 1, sizeof *x->late),
                             .us = calloc(b->n_ranks + 1, sizeof *x->us),
-                            .scratch = malloc((b->n_ranks + 1) * sizeof *x->scratch)};
+                            .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *x->scratch)};
   if (!x->late || !x->us || !x->scratch)
     return -ENOMEM;
   size_t n = 0;
@@ -111,4 +112,39 @@ float ni_launches_find_excess(const struct ni_launches *x, uint32_t rank, bool i
   of->has_peers = n_peers > 0;
   float beyond = (float)((idle ? o->idle_us : o->own_us) / o->n_steps) - of->baseline;
   return n && beyond >= NI_CAUSE_LAUNCH_OWN * of->baseline ? beyond : 0;
+}
+
+/* Fills scratch with what is idle before late launches, by bin. */
+static void fill_late_idle(struct ni_launches *x, uint32_t rank, float most) {
+  for (uint32_t k = 0; k < x->b->bins; k++) {
+    const struct ni_blame_cell *c = ni_blame_cell_at(x->b, rank, k);
+    x->scratch[k] = c ? fminf(c->late_idle, most) : 0;
+  }
+}
+
+static double sum_late_idle(const struct ni_launches *x, uint32_t from, uint32_t to) {
+  double sum = 0;
+  for (uint32_t k = from; k < to; k++)
+    sum += x->scratch[k];
+  return sum;
+}
+
+float ni_launches_find_interval(struct ni_launches *x, uint32_t rank, uint32_t *from, uint32_t *to) {
+  const uint32_t bins = x->b->bins, near = ni_cause_near_end(x->b);
+  fill_late_idle(x, rank, INFINITY);
+  fill_late_idle(x, rank, ni_blame_quantile(x->scratch, bins, MOST_OF_BINS));
+  const double sum = sum_late_idle(x, 0, bins);
+  float floor = (float)(sum / bins / 2);
+  for (int pass = 0; pass < 2; pass++) { /* its ends are sharper with half of its height for a floor */
+    if (!ni_find_longest_above(x->scratch, bins, floor, from, to))
+      return 0;
+    floor = (float)(sum_late_idle(x, *from, *to) / (*to - *from) / 2);
+  }
+  if (*from <= near)
+    *from = 0;
+  if (*to + near >= bins)
+    *to = bins;
+  if (*to - *from < NI_CAUSE_BINS)
+    return 0;
+  return (float)(sum_late_idle(x, *from, *to) / sum * bins / (*to - *from));
 }

@@ -48,4 +48,11 @@ bool ni_launches_pace(const struct ni_launches *x, uint32_t rank);
 float ni_launches_find_excess(const struct ni_launches *x, uint32_t rank, bool idle,
                               struct ni_launches_of *of);
 
+/*
+ * When a rank launches late: bins. The first steps are launched late everywhere (allocations, compilation),
+ * so a bin counts for no more than that which is longer than nine in ten. Returns how many times as much is
+ * idle before late launches in a bin of the interval as in one of the run; 0: it was for a moment only.
+ */
+float ni_launches_find_interval(struct ni_launches *x, uint32_t rank, uint32_t *from, uint32_t *to);
+
 #endif

@@ -29,6 +29,7 @@ enum {
 
 struct judged_link {
   uint8_t state; /* enum link_state */
+  bool stops;    /* single operations of it stop (is_stopped()) */
   uint32_t from, to;
   float ratio; /* in those of from..to in which it is slow */
 };
@@ -200,6 +201,17 @@ static float find_least_us(const struct link_judge *w, const struct ni_blame_lin
   return off;
 }
 
+/* By how much it has to be slower, as a share. */
+static float find_least_excess(const struct ni_blame_link *l) {
+  if (l->alike < NI_CAUSE_LIKE_MIN)
+    return NI_CAUSE_LINK - 1;
+  return fminf(NI_CAUSE_LINK - 1, fmaxf(NI_CAUSE_LINK_OF_MANY - 1, NI_CAUSE_APART * l->apart));
+}
+
+static float find_excess_floor(const struct ni_blame_link *l) {
+  return (find_least_excess(l) < NI_CAUSE_LINK - 1 ? NI_CAUSE_LINK_FLOOR_OF_MANY : NI_CAUSE_LINK_FLOOR) - 1;
+}
+
 /*
  * Longer by so much in n bins than chance and stamps can make it; over the whole run it matters, or for a
  * while it is far off.
@@ -207,11 +219,59 @@ static float find_least_us(const struct link_judge *w, const struct ni_blame_lin
 static bool link_stands_out(const struct link_judge *w, const struct ni_blame_link *l, double sum, uint32_t n,
                             float noise) {
   const double mean = sum / n;
-  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_LINK - 1 || mean * l->usual_us < find_least_us(w, l))
+  if (n < NI_CAUSE_BINS || mean < find_least_excess(l) || mean * l->usual_us < find_least_us(w, l))
     return false;
   if (mean < NI_CAUSE_SIGMA * noise / sqrt(n))
     return false;
   return sum >= NI_CAUSE_LINK_OF_RUN * w->b->bins || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
+}
+
+/* One operation of the bin took far longer than the longest one usually does. */
+static bool has_long_operation(const struct ni_blame_link *l, uint32_t bin) {
+  const float usual = l->usual_longest, us = l->longest ? l->longest[bin] : 0;
+  return us >= (1 + NI_CAUSE_LINK_MOST) * usual && us - usual >= NI_BLAME_BURST_US;
+}
+
+/*
+ * An operation of a link across hosts stopped in this bin, and hardly any of what is like it did. A link that
+ * is down for a second stops what is under way, one operation of a communicator, and the next ones are as
+ * quick as ever. The mean of the bin would hide it, and its shortest operation shows nothing of it.
+ */
+static bool is_stopped(const struct link_judge *w, const struct ni_blame_link *l, uint32_t bin) {
+  const struct ni_blame *b = w->b;
+  uint32_t likes = 0, stopped = 0;
+  /* the first and the last bin are begun or ended in the middle of a step */
+  const bool is_whole = bin > 0 && bin + 1 < b->bins;
+  if (!is_whole || w->out->crowded[bin] || !has_long_operation(l, bin))
+    return false;
+  for (uint32_t i = 0; i < b->n_links; i++) {
+    if (b->link[i].cls != l->cls)
+      continue;
+    likes++;
+    stopped += has_long_operation(&b->link[i], bin);
+  }
+  return stopped * 2 <= likes;
+}
+
+/* Did it stop more than once? Once may be anything. */
+static bool judge_stops(const struct link_judge *w, uint32_t link) {
+  const struct ni_blame_link *l = &w->b->link[link];
+  struct judged_link *j = &w->link[link];
+  uint32_t n = 0;
+  double sum = 0;
+  for (uint32_t k = 0; l->host < 0 && l->longest && k < w->b->bins; k++) {
+    if (!is_stopped(w, l, k))
+      continue;
+    if (n++ == 0)
+      j->from = k;
+    j->to = k + 1;
+    sum += l->longest[k] / l->usual_longest;
+  }
+  if (n < 2)
+    return false;
+  j->ratio = (float)(sum / n);
+  j->state = SLOW;
+  return j->stops = true;
 }
 
 static void judge_links(struct link_judge *w) {
@@ -229,9 +289,11 @@ static void judge_links(struct link_judge *w) {
       x[k] = w->out->crowded[k] ? NAN : clip_excess(l->us[k] / l->usual_us - 1);
     j->state = FINE;
     j->ratio = 1;
+    if (judge_stops(w, i))
+      continue;
     noise = measure_noise(x, b->bins, scratch);
     drop = get_drop_threshold(noise);
-    if (!ni_find_longest_above(x, b->bins, NI_CAUSE_LINK_FLOOR - 1, &j->from, &j->to))
+    if (!ni_find_longest_above(x, b->bins, find_excess_floor(l), &j->from, &j->to))
       continue;
     for (uint32_t k = j->from; k < j->to; k++) {
       const float more = l->us[k] / l->usual_us - 1;
@@ -282,6 +344,29 @@ static bool has_rank(const struct ni_blame_link *l, uint32_t rank) {
   return false;
 }
 
+/* Two collectives across hosts have ranks on one host. */
+static bool share_host(const struct ni_blame *b, const struct ni_blame_link *x,
+                       const struct ni_blame_link *y) {
+  for (uint32_t i = 0; i < y->n_ranks; i++)
+    if (is_on_host(b, x, ni_blame_host(b, y->rank[i])))
+      return true;
+  return false;
+}
+
+/*
+ * Communicators that are like each other, slow at the same time and about as much, and meet on a host: they
+ * cross the same NIC of two, four or all GPUs, or the same switch. Each of them alone would cost nothing, for
+ * the job would wait for the others.
+ */
+static bool is_slow_beside(const struct link_judge *w, uint32_t link, uint32_t other) {
+  const struct ni_blame_link *x = &w->b->link[link], *y = &w->b->link[other];
+  const struct judged_link *j = &w->link[link], *k = &w->link[other];
+  const bool are_alike = x->cls == y->cls && x->from < 0 && x->host < 0 && j->stops == k->stops;
+  const bool as_slow = j->ratio - 1 <= 2 * (k->ratio - 1) && k->ratio - 1 <= 2 * (j->ratio - 1);
+  const bool at_once = j->from < k->to && k->from < j->to;
+  return are_alike && as_slow && at_once && share_host(w->b, x, y);
+}
+
 static bool joins_ranks(const struct ni_blame_link *l, uint32_t x, uint32_t y) {
   return has_rank(l, x) && has_rank(l, y);
 }
@@ -292,7 +377,7 @@ static bool crosses(const struct link_judge *w, const struct suspect *s, uint32_
   if (s->kind == NI_FIND_SLOW_NVLINK)
     return local && l->host == (int32_t)s->of;
   if (s->level == NI_LEVEL_COMM)
-    return link == s->of;
+    return link == s->of || is_slow_beside(w, link, s->of);
   if (local)
     return s->kind == NI_FIND_SLOW_PAIR && s->level == NI_LEVEL_RANK && joins_ranks(l, s->of, s->other);
   const bool has_one_end = s->other == NI_BLAME_NONE;
@@ -423,6 +508,37 @@ static int find_drops(const struct link_judge *w, struct ni_cause *c) {
   return 0;
 }
 
+/*
+ * When single operations of its links stopped. What they can cost: twice as long as the longest of these, of
+ * each bin.
+ */
+static int find_stops(const struct link_judge *w, struct ni_cause *c) {
+  const struct ni_blame *b = w->b;
+  double share = 0, lost_us = 0;
+  uint32_t n = 0, runs = 0;
+  if (!(c->at = calloc(b->bins + 1, sizeof *c->at)))
+    return -ENOMEM;
+  for (uint32_t k = 0; k < b->bins; k++) {
+    float most_us = 0;
+    for (uint32_t i = 0; i < c->n_items; i++) {
+      const struct ni_blame_link *l = &b->link[c->item[i]];
+      if (!is_stopped(w, l, k))
+        continue;
+      c->at[k] = true;
+      share += l->longest[k] / l->usual_longest - 1;
+      n++;
+      most_us = fmaxf(most_us, l->longest[k] - l->usual_longest);
+    }
+    lost_us += most_us;
+    runs += c->at[k] && !c->at[k - 1];
+  }
+  c->kind = NI_FIND_FLAPPING;
+  c->bins_hit = runs;
+  c->share = (float)(share / n);
+  c->most_us = 2 * lost_us;
+  return 0;
+}
+
 /* All ranks of the first link take part in the other one. */
 static bool is_within(const struct ni_blame_link *l, const struct ni_blame_link *other) {
   uint32_t there = 0;
@@ -462,6 +578,7 @@ static int add_unmatched_links(const struct link_judge *w, const struct suspect 
 static int name_suspect(struct link_judge *w, const struct suspect *s) {
   struct ni_cause *c = ni_cause_add(w->out, s->kind, s->level, s->of);
   double share = 0;
+  uint32_t stop = 0;
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++) {
     struct judged_link *j = &w->link[i];
@@ -475,6 +592,7 @@ static int name_suspect(struct link_judge *w, const struct suspect *s) {
     if (j->to > c->to)
       c->to = j->to;
     share += j->ratio - 1;
+    stop += j->stops;
     if (w->b->link[i].alike > c->n_peers)
       c->n_peers = w->b->link[i].alike;
     e = ni_cause_add_item(c, i);
@@ -487,7 +605,7 @@ static int name_suspect(struct link_judge *w, const struct suspect *s) {
   c->share = c->n_items ? (float)(share / c->n_items) : 0;
   if ((e = add_unmatched_links(w, s, c)) < 0)
     return e;
-  return find_drops(w, c);
+  return stop && stop == c->n_items ? find_stops(w, c) : find_drops(w, c);
 }
 
 /*
@@ -613,8 +731,9 @@ static int explain_link(struct link_judge *w, uint32_t link) {
   }
   if (explain_by_way(w, link))
     return 0;
-  best = l->n_ranks == 2 ? (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_RANK, l->rank[0], l->rank[1]}
-                         : (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, link, NI_BLAME_NONE};
+  best = (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, link, NI_BLAME_NONE};
+  if (l->n_ranks == 2 && count_fit(w, &best).slow < 2)
+    best = (struct suspect){NI_FIND_SLOW_PAIR, NI_LEVEL_RANK, l->rank[0], l->rank[1]};
   return name_suspect(w, &best);
 }
 

@@ -36,6 +36,8 @@ void ni_blame_free_links(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_links; i++) {
     free(b->link[i].rank);
     free(b->link[i].us);
+    free(b->link[i].longest);
+    free(b->link[i].longest_of);
   }
   free(b->link);
   free(b->beyond_us);
@@ -311,6 +313,36 @@ static int add_rank_to_link(struct ni_blame *b, struct ni_blame_link *l, uint32_
   return 0;
 }
 
+/*
+ * Where the longest operation of a bin is the same one on all of its ranks, the shortest of these is how long
+ * it took. Where ranks waited for each other in turn these are different ones.
+ */
+static int add_longest_to_link(const struct ni_blame *b, struct ni_blame_link *l, uint32_t rank,
+                               uint32_t slot) {
+  const struct ni_blame_rank *o = &b->rank[rank];
+  const bool first = !l->longest;
+  if (first) {
+    l->longest = calloc(b->bins + 1, sizeof *l->longest);
+    l->longest_of = calloc(b->bins + 1, sizeof *l->longest_of);
+    if (!l->longest || !l->longest_of)
+      return -ENOMEM;
+  }
+  for (uint32_t at = 0; at < b->bins; at++) {
+    const int64_t k = (int64_t)at - o->shift / (int32_t)b->bin_steps;
+    const bool is_there = k >= 0 && k < o->n_bins;
+    const struct ni_blame_link_cell none = {0},
+                                    *c = is_there ? &o->link_cell[(size_t)k * o->max_slots + slot] : &none;
+    if (first) {
+      l->longest[at] = c->longest;
+      l->longest_of[at] = c->longest_of;
+    } else if (c->longest_of != l->longest_of[at])
+      l->longest[at] = 0;
+    else
+      l->longest[at] = fminf(l->longest[at], c->longest);
+  }
+  return 0;
+}
+
 static void clear_link_begins(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_links; i++) {
     struct ni_blame_link *l = &b->link[i];
@@ -332,6 +364,8 @@ static int build_links(struct ni_blame *b) {
       else if (l != NI_BLAME_NONE) {
         s->link = (uint32_t)l;
         e = add_rank_to_link(b, &b->link[l], i, k);
+        if (e == 0 && s->kind == NI_BLAME_COLL)
+          e = add_longest_to_link(b, &b->link[l], i, k);
       }
     }
   ni_index_free(&at);
@@ -385,6 +419,15 @@ static bool are_peers(const struct ni_blame *b, const struct ni_blame_link *x,
   return is_as_large(x, y) && is_as_often(x, y);
 }
 
+/* One standard deviation of those that are not slow, as a share. x: n links in order. */
+static float measure_apart(const float *x, size_t n, float baseline) {
+  if (n < NI_CAUSE_LIKE_MIN)
+    return 0;
+  const size_t low = (size_t)(NI_CAUSE_SPREAD_LOW * (double)(n - 1) + 0.5);
+  const size_t high = (size_t)(NI_CAUSE_SPREAD_HIGH * (double)(n - 1) + 0.5);
+  return (x[high] - x[low]) / NI_CAUSE_SPREAD / baseline;
+}
+
 /* Fills each link's mean over the bins, and compares it with the baseline of its peers for as many bytes. */
 static int compare_links(struct ni_blame *b) {
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x);
@@ -401,6 +444,11 @@ static int compare_links(struct ni_blame *b) {
       }
     l->mean_us = n ? (float)(sum / n) : NAN;
     l->quiet_us = ni_blame_quantile(x, n, NI_CAUSE_BASELINE);
+    n = 0;
+    for (uint32_t k = 0; l->longest && k < b->bins; k++)
+      if (l->longest[k] > 0)
+        x[n++] = l->longest[k];
+    l->usual_longest = n ? ni_blame_quantile(x, n, 0.5) : NAN;
     l->cls = NI_BLAME_NONE;
   }
   uint32_t classes = 0;
@@ -417,10 +465,12 @@ static int compare_links(struct ni_blame *b) {
         x[n++] = l->mean_us / get_link_bytes(l);
     }
     const float baseline = ni_blame_quantile(x, n, n == 2 ? 0 : NI_CAUSE_BASELINE);
+    const float apart = measure_apart(x, n, baseline);
     for (uint32_t k = i; k < b->n_links; k++) {
       struct ni_blame_link *l = &b->link[k];
       if (l->cls != classes)
         continue;
+      l->apart = apart;
       l->usual_us = baseline * get_link_bytes(l);
       l->alike = (uint32_t)n;
       l->ratio = l->mean_us / l->usual_us;

@@ -30,7 +30,7 @@
 #include "exporter/model/sums/state.h"
 #include "step_mark.h"
 
-#define NI_BLAME_CELLS (4u << 20)
+#define NI_BLAME_CELLS (6u << 20)
 #define NI_BLAME_BINS_MIN 64u
 #define NI_BLAME_BINS_MAX 4096u
 #define NI_BLAME_SLOTS 48u
@@ -76,7 +76,9 @@ struct ni_blame_cell {
   int64_t start_ns; /* of its first step, by the clock of the rank's host; 0: nothing happened */
   /* own time beyond the baseline of those places of the step, pauses left out; that baseline */
   float dev, baseline;
-  float burst;           /* pauses */
+  float burst; /* pauses */
+  /* since anything ended or started, before all operations, and before those that were launched late */
+  float idle, late_idle;
   float exposed, hidden; /* time in operations in line; in overlapped ones, while it computed */
   uint32_t places;       /* of own time */
 };
@@ -91,10 +93,15 @@ struct ni_blame_place {
   float usual_us, mean_us;
 };
 
-/* One slot in one bin. least: the shortest of its operations of each size, times their number. */
+/*
+ * One slot in one bin. least: the shortest of its operations of each size, times their number. longest: of
+ * one operation; longest_of: which one, as a number that is the same on all ranks of its communicator.
+ */
 struct ni_blame_link_cell {
   float exec, least;
   uint32_t n;
+  float longest;
+  uint32_t longest_of;
 };
 
 /*
@@ -195,15 +202,20 @@ struct ni_blame_link {
   int32_t from, to; /* ranks of the communicator; -1: collectives */
   uint32_t *rank;   /* of blame.rank, those that take part */
   uint32_t n_ranks;
-  uint32_t cls;                   /* links with the same number do the same work */
-  int32_t host;                   /* all of it on this host; -1: it crosses hosts */
-  float *us;                      /* of a bin: transfer of one operation, mean; NAN: none */
+  uint32_t cls; /* links with the same number do the same work */
+  int32_t host; /* all of it on this host; -1: it crosses hosts */
+  float *us;    /* of a bin: transfer of one operation, mean; NAN: none */
+  /* collectives, of a bin: the longest one, where that is the same one on all ranks, else 0; which one */
+  float *longest;
+  uint32_t *longest_of;
+  float usual_longest;            /* the median of these */
   uint32_t first_bin, last_begin; /* the first bin of its ranks, and of the one whose log begins last */
   double bytes, per_step;         /* of one operation; operations in a step */
   uint64_t shape;                 /* of its slot on the first of its ranks */
   float mean_us, quiet_us;        /* over its bins: mean, lower quartile */
   float usual_us;                 /* lower quartile of the means of its like */
   float ratio;                    /* mean_us / usual_us */
+  float apart;                    /* one standard deviation of that, by its like that are not slow; 0: few */
   uint32_t alike;                 /* so many, it among them */
 };
 

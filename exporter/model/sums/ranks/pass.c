@@ -7,6 +7,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
+#include "exporter/base/index.h"
 #include "exporter/base/order.h"
 #include "places.h"
 
@@ -55,19 +56,30 @@ static uint32_t limit_token(const struct ni_blame_op *op) {
   return op->token < NI_PLACE_TOKENS ? op->token : NI_PLACE_TOKENS - 1;
 }
 
+static struct ni_blame_link_cell add_link_cells(const struct ni_blame_link_cell *p,
+                                                const struct ni_blame_link_cell *q) {
+  const struct ni_blame_link_cell *longer = q->longest > p->longest ? q : p;
+  return (struct ni_blame_link_cell){p->exec + q->exec, p->least + q->least, p->n + q->n, longer->longest,
+                                     longer->longest_of};
+}
+
 /* Two bins become one. */
 void ni_blame_coarsen(struct ni_blame_rank *o) {
   uint32_t n = o->n_bins / 2;
   for (uint32_t i = 0; i < n; i++) {
     struct ni_blame_cell *a = &o->cell[2 * i], *c = a + 1;
-    o->cell[i] =
-        (struct ni_blame_cell){a->start_ns,          a->dev + c->dev,         a->baseline + c->baseline,
-                               a->burst + c->burst,  a->exposed + c->exposed, a->hidden + c->hidden,
-                               a->places + c->places};
+    o->cell[i] = (struct ni_blame_cell){.start_ns = a->start_ns,
+                                        .dev = a->dev + c->dev,
+                                        .baseline = a->baseline + c->baseline,
+                                        .burst = a->burst + c->burst,
+                                        .idle = a->idle + c->idle,
+                                        .late_idle = a->late_idle + c->late_idle,
+                                        .exposed = a->exposed + c->exposed,
+                                        .hidden = a->hidden + c->hidden,
+                                        .places = a->places + c->places};
     for (uint32_t k = 0; k < o->max_slots; k++) {
       struct ni_blame_link_cell *p = &o->link_cell[(size_t)2 * i * o->max_slots + k], *q = p + o->max_slots;
-      o->link_cell[(size_t)i * o->max_slots + k] =
-          (struct ni_blame_link_cell){p->exec + q->exec, p->least + q->least, p->n + q->n};
+      o->link_cell[(size_t)i * o->max_slots + k] = add_link_cells(p, q);
     }
   }
   memset(&o->cell[n], 0, (o->n_bins - n) * sizeof *o->cell);
@@ -159,8 +171,11 @@ static int count_own_time(struct rank_pass *x, struct ni_blame_cell *c, const st
   float own = (float)g->own / 1e3f, idle = (float)g->idle / 1e3f, baseline = k->baseline.us;
   k->n++;
   x->out->idle_us += idle;
-  if (op->launched_late)
+  c->idle += idle;
+  if (op->launched_late) {
     x->out->late_idle_us += idle;
+    c->late_idle += idle;
+  }
   if (x->places.inner[ni_place_slot(k)])
     x->out->own_us += own;
   if (isnan(baseline))
@@ -182,9 +197,9 @@ static int count_own_time(struct rank_pass *x, struct ni_blame_cell *c, const st
     return 0;
   c->places++;
   c->dev += own - baseline;
+  c->baseline += baseline;
   k->own += own;
   k->steady++;
-  c->baseline += baseline;
   return 0;
 }
 
@@ -269,6 +284,10 @@ static void count_transfer(struct rank_pass *x, const struct ni_blame_op *op, fl
   s->bytes += o->token_bytes[op->token];
   l->n++;
   l->exec += us;
+  if (us > l->longest) {
+    l->longest = us;
+    l->longest_of = (uint32_t)ni_hash(o->token_hash[op->token], (uint32_t)op->sn);
+  }
   update_least(x, op, us, l);
   o->ops++;
   o->late_ops += op->launched_late;

@@ -211,6 +211,53 @@ static void test_waits_outside(void **state) {
   ni_causes_free(&out);
 }
 
+/*
+ * Eight ranks on two hosts. All pause in the first step. Rank 3 pauses each 6 steps from step 8 on, and in the
+ * sixth step it does so for far longer than the others: that one is its own.
+ */
+static void test_common_pauses(void **state) {
+  (void)state;
+  enum { RANKS = 8, STEPS = 40, OWN = 4 };
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host[2] = {0};
+  struct ni_blame_incident incident[RANKS][OWN + 2] = {0};
+  struct ni_blame_cell cell[RANKS][STEPS] = {0};
+  struct ni_blame_rank rank[RANKS];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = 2};
+  struct ni_blame b = {
+      .s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1, .steps = STEPS};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    uint32_t n = 0;
+    process[r].host = r / 4;
+    process[r].rank = (int32_t)r;
+    incident[r][n++] =
+        (struct ni_blame_incident){.us = 900e3f, .step = 0, .in_step = 9, .is_pause = true, .is_own = true};
+    for (uint32_t k = 0; k < OWN; k++)
+      if (r == 3 || k == 1)
+        incident[r][n++] = (struct ni_blame_incident){.us = r == 3 ? 300e3f : 20e3f,
+                                                      .step = 8 + 6 * k,
+                                                      .in_step = 1 + 7 * k,
+                                                      .is_pause = true,
+                                                      .is_own = true};
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .n_steps = STEPS,
+                                     .ops = STEPS * 100,
+                                     .incident = incident[r],
+                                     .n_incidents = n,
+                                     .incidents = n,
+                                     .cell = cell[r],
+                                     .n_bins = STEPS,
+                                     .bin_steps = 1};
+  }
+  struct ni_causes out = {0};
+  assert_int_equal(ni_find_pauses(&b, &out), 0);
+  assert_true(out.n == 1 && out.item[0].kind == NI_FIND_PERIODIC && out.item[0].level == NI_LEVEL_RANK);
+  assert_true(out.item[0].of == 3 && out.item[0].period == 6 && out.item[0].bins_hit == OWN);
+  assert_true(out.item[0].excess_us > 299e3f && !out.item[0].in_place);
+  ni_causes_free(&out);
+}
+
 /* Ranks 0 to 3 of a job, in communicators of two; n of these are in the logs. */
 static void joined(uint32_t n, const uint32_t (*member)[2], int64_t world, struct ni_process *process,
                    struct ni_comm_row *comm) {
@@ -274,9 +321,10 @@ static void test_least_own(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period),      cmocka_unit_test(test_bursts),
-                                     cmocka_unit_test(test_single_bins), cmocka_unit_test(test_number),
-                                     cmocka_unit_test(test_least_own),   cmocka_unit_test(test_waits_outside),
-                                     cmocka_unit_test(test_joined)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_period),      cmocka_unit_test(test_bursts),
+      cmocka_unit_test(test_single_bins), cmocka_unit_test(test_number),
+      cmocka_unit_test(test_least_own),   cmocka_unit_test(test_waits_outside),
+      cmocka_unit_test(test_joined),      cmocka_unit_test(test_common_pauses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

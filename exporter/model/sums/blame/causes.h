@@ -178,9 +178,9 @@ struct ni_cause {
    * ones)
    */
   float of_gaps;
-  float seen_us; /* own time of a step that is seen between operations, of its peers; 0: not known */
-  struct ni_lead lead;             /* of a late rank */
-  uint32_t n_peers;                /* compared with so many */
+  float seen_us;       /* own time of a step that is seen between operations, of its peers; 0: not known */
+  struct ni_lead lead; /* of a late rank */
+  uint32_t n_peers;    /* compared with so many */
   double cost_us, low_us, high_us; /* of the run */
   bool not_clocked;                /* it comes and goes, but no steps without such causes are there */
 };
@@ -220,7 +220,8 @@ bool ni_cause_comes_and_goes(const struct ni_blame *b, const struct ni_cause *c)
  * Fills the costs of all causes for which ni_cause_comes_and_goes() holds: what their steps, and those next
  * to them, took longer than the nearest steps without such a cause. A step's length is the median over ranks
  * of the time between starts on one rank, so no clock is compared with another. No replay: its sample need
- * not have these steps. -ENOMEM.
+ * not have these steps. Of ranks that are late from some step on, or up to one, fills most_us: steps became
+ * no longer than that. -ENOMEM.
  */
 int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes);
 

@@ -67,8 +67,7 @@ static void put_own_time(struct ni_put_text *w, const struct ni_cause *c, bool o
     ni_put(w, " take%s %s a step longer between operations than %s with the same work", one ? "s" : "", more,
            peers);
   else
-    ni_put(w,
-           " take%s %.1f %% longer between operations than %s with the same work: %s a step instead of %s",
+    ni_put(w, " take%s %.1f %% longer between operations than %s with the same work: %s a step instead of %s",
            one ? "s" : "", baseline > 0 ? 100 * c->excess_us / baseline : 0, peers, mine, theirs);
 }
 

@@ -152,6 +152,14 @@ static bool delayed_operations(struct ni_place_key *k, const struct ni_place_gap
   return us - baseline >= OWN_PART * longer && baseline > 0;
 }
 
+/*
+ * The rank computes while operations of the slot run, as far as is known: of a rank with one communicator
+ * nothing tells. How long it is idle behind them depends on how long it waited in them then.
+ */
+static bool computes_beside(const struct ni_blame_rank *o, uint32_t slot) {
+  return o->n_slots == 1 || o->slot[slot].overlapped;
+}
+
 /* Own time of an operation goes to the bin. */
 static int count_own_time(struct rank_pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g,
                           const struct ni_blame_op *op) {
@@ -167,8 +175,8 @@ static int count_own_time(struct rank_pass *x, struct ni_blame_cell *c, const st
     return 0;
   const float longer = idle - baseline;
   const bool is_own = delayed_operations(k, g, longer);
-  const bool is_long = longer > NI_BLAME_BURST_US;
-  if (is_long && idle > 1.5f * baseline) {
+  const bool is_long = longer > NI_BLAME_BURST_US, is_gap = is_long && idle > 1.5f * baseline;
+  if (is_gap && (is_own || !computes_beside(x->out, op->slot))) {
     c->burst += longer;
     return add_incident(x, op->start_ns, longer, true, is_own);
   }
@@ -609,8 +617,10 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
     o->why_not = "its log does not say when operations started";
   }
   ni_blame_close(s);
-  if (x)
+  if (x) {
+    ni_places_free(&x->places);
     free(x->op);
+  }
   free(x);
   return e;
 }

@@ -704,6 +704,31 @@ static void test_dense_clock_cost(void **state) {
   free_fabric(f);
 }
 
+/* Another cause in all other bins leaves no quiet one. A pause is counted as if it were alone then. */
+static void test_clock_cost_beside_others(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric();
+  uint32_t n = 0;
+  struct ni_cause *c = ni_cause_add(&f->causes, NI_FIND_PAUSES, NI_LEVEL_RANK, 0);
+  struct ni_cause *other = ni_cause_add(&f->causes, NI_FIND_FLAPPING, NI_LEVEL_COMM, 0);
+  c->to = other->to = BINS;
+  c->most_us = 1e9;
+  c->at = calloc(BINS + 1, sizeof *c->at);
+  other->at = calloc(BINS + 1, sizeof *other->at);
+  other->links = true;
+  for (uint32_t k = 2; k + 2 < BINS; k++) {
+    c->at[k] = k % 3 == 0;
+    other->at[k] = !c->at[k];
+    if (!c->at[k])
+      continue;
+    drop(f, k, k + 1, 600);
+    n++;
+  }
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(!c->not_clocked && fabs(c->cost_us - n * 500.0) < 0.05 * n * 500);
+  free_fabric(f);
+}
+
 /* Late from bin 20 on: no more than steps are longer from there on, unless another cause begins as well. */
 static void test_bound_by_clock(void **state) {
   (void)state;
@@ -888,7 +913,7 @@ int main(void) {
       cmocka_unit_test(test_bound_by_clock),  cmocka_unit_test(test_congestion),
       cmocka_unit_test(test_usual_transfer),  cmocka_unit_test(test_uneven_cost),
       cmocka_unit_test(test_launch_cost),     cmocka_unit_test(test_mark_twice),
-      cmocka_unit_test(test_extra_operation),
+      cmocka_unit_test(test_extra_operation), cmocka_unit_test(test_clock_cost_beside_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,12 +212,11 @@ static void test_waits_outside(void **state) {
 }
 
 /*
- * Eight ranks on two hosts. All pause in the first step. Rank 3 pauses each 6 steps from step 8 on, and in the
- * sixth step it does so for far longer than the others: that one is its own.
+ * Eight ranks on two hosts. All pause in the first step. Rank 3 pauses `own` times, `each` steps apart from
+ * step 8 on; the second time the others do so, too, for far shorter: that one is its own all the same.
  */
-static void test_common_pauses(void **state) {
-  (void)state;
-  enum { RANKS = 8, STEPS = 40, OWN = 4 };
+static void find_pauses_each(uint32_t each, uint32_t own, struct ni_causes *out) {
+  enum { RANKS = 8, STEPS = 40, OWN = 10 };
   struct ni_process process[RANKS] = {0};
   struct ni_host host[2] = {0};
   struct ni_blame_incident incident[RANKS][OWN + 2] = {0};
@@ -232,10 +231,10 @@ static void test_common_pauses(void **state) {
     process[r].rank = (int32_t)r;
     incident[r][n++] =
         (struct ni_blame_incident){.us = 900e3f, .step = 0, .in_step = 9, .is_pause = true, .is_own = true};
-    for (uint32_t k = 0; k < OWN; k++)
+    for (uint32_t k = 0; k < own; k++)
       if (r == 3 || k == 1)
         incident[r][n++] = (struct ni_blame_incident){.us = r == 3 ? 300e3f : 20e3f,
-                                                      .step = 8 + 6 * k,
+                                                      .step = 8 + each * k,
                                                       .in_step = 1 + 7 * k,
                                                       .is_pause = true,
                                                       .is_own = true};
@@ -250,11 +249,31 @@ static void test_common_pauses(void **state) {
                                      .n_bins = STEPS,
                                      .bin_steps = 1};
   }
+  assert_int_equal(ni_find_pauses(&b, out), 0);
+}
+
+static void test_common_pauses(void **state) {
+  (void)state;
+  enum { OWN = 4 };
   struct ni_causes out = {0};
-  assert_int_equal(ni_find_pauses(&b, &out), 0);
+  find_pauses_each(6, OWN, &out);
   assert_true(out.n == 1 && out.item[0].kind == NI_FIND_PERIODIC && out.item[0].level == NI_LEVEL_RANK);
   assert_true(out.item[0].of == 3 && out.item[0].period == 6 && out.item[0].bins_hit == OWN);
   assert_true(out.item[0].excess_us > 299e3f && !out.item[0].in_place);
+  ni_causes_free(&out);
+}
+
+/* Each third step: steps between have to be left, or nothing says what the pauses cost. */
+static void test_dense_pauses(void **state) {
+  (void)state;
+  enum { OWN = 10 };
+  struct ni_causes out = {0};
+  uint32_t at = 0;
+  find_pauses_each(3, OWN, &out);
+  assert_true(out.n == 1 && out.item[0].kind == NI_FIND_PAUSES && out.item[0].of == 3);
+  for (uint32_t k = 0; k < out.item[0].to; k++)
+    at += out.item[0].at[k];
+  assert_int_equal(at, OWN);
   ni_causes_free(&out);
 }
 
@@ -321,10 +340,10 @@ static void test_least_own(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_period),      cmocka_unit_test(test_bursts),
-      cmocka_unit_test(test_single_bins), cmocka_unit_test(test_number),
-      cmocka_unit_test(test_least_own),   cmocka_unit_test(test_waits_outside),
-      cmocka_unit_test(test_joined),      cmocka_unit_test(test_common_pauses)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_period),      cmocka_unit_test(test_bursts),
+                                     cmocka_unit_test(test_single_bins), cmocka_unit_test(test_number),
+                                     cmocka_unit_test(test_least_own),   cmocka_unit_test(test_waits_outside),
+                                     cmocka_unit_test(test_joined),      cmocka_unit_test(test_common_pauses),
+                                     cmocka_unit_test(test_dense_pauses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,14 +63,16 @@ enum {
  * The first steps of a job take longer, until all is loaded and allocated: they are no measure of others.
  * They last until one takes no longer than most of the run.
  */
-static void drop_first_bins(float *us, uint32_t bins, float *scratch) {
+static uint32_t count_first_bins(const float *us, uint32_t bins, float *scratch) {
   size_t n = 0;
+  uint32_t first = 0;
   for (uint32_t k = 0; k < bins; k++)
     if (!isnan(us[k]))
       scratch[n++] = us[k];
   const float usual = ni_blame_quantile(scratch, n, 0.75);
-  for (uint32_t k = 0; k < bins && !(us[k] <= usual); k++)
-    us[k] = NAN;
+  while (first < bins && !(us[first] <= usual))
+    first++;
+  return first;
 }
 
 /* us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. */
@@ -101,6 +103,7 @@ static void measure_bin_lengths(const struct ni_blame *b, float *us) {
 struct clock_costs {
   const struct ni_blame *b;
   float *us;       /* of a bin */
+  uint32_t first;  /* so many take longer, since the job begins */
   uint8_t *causes; /* at work there, of those that are counted by the clock */
   /* causes are at work in or beside nearly all bins: those beside them are counted as quiet ones */
   bool dense;
@@ -126,7 +129,7 @@ static bool is_near_cause(const struct clock_costs *w, const struct ni_cause *c,
 static bool is_dense(const struct clock_costs *w) {
   uint32_t quiet = 0;
   for (uint32_t k = 0; k < w->b->bins; k++)
-    quiet += !isnan(w->us[k]) && !is_near_any_cause(w, k);
+    quiet += k >= w->first && !isnan(w->us[k]) && !is_near_any_cause(w, k);
   return quiet * QUIET_PART < w->b->bins;
 }
 
@@ -142,7 +145,8 @@ static double find_baseline_around(const struct clock_costs *w, uint32_t from, u
   for (uint32_t around = AROUND; n < AROUND_MIN && around / 2 < w->b->bins; around *= 2) {
     n = 0;
     for (uint32_t k = from > around ? from - around : 0; k < to + around && k < w->b->bins; k++) {
-      if (!is_near_any_cause(w, k) && !isnan(w->us[k]))
+      const bool is_first = !lasts && k < w->first;
+      if (!is_near_any_cause(w, k) && !isnan(w->us[k]) && !is_first)
         w->quiet[n++] = w->us[k];
     }
   }
@@ -233,7 +237,7 @@ static void bound_by_clock(const struct clock_costs *w, const struct ni_causes *
   for (uint32_t i = 0; i < causes->n; i++)
     if (&causes->item[i] != c && moves_as_much(w->b, &causes->item[i], c))
       return;
-  for (uint32_t k = 0; k < w->b->bins; k++)
+  for (uint32_t k = w->first; k < w->b->bins; k++)
     if (!ni_cause_is_active(c, k) && !w->causes[k] && !isnan(w->us[k]))
       w->quiet[n++] = w->us[k];
   if (n < AROUND_MIN)
@@ -264,7 +268,7 @@ int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes) {
   if (w.us && w.causes) {
     w.quiet = w.us + b->bins;
     measure_bin_lengths(b, w.us);
-    drop_first_bins(w.us, b->bins, w.quiet);
+    w.first = count_first_bins(w.us, b->bins, w.quiet);
     for (uint32_t i = 0; i < causes->n; i++)
       for (uint32_t k = 0; k < b->bins && ni_cause_comes_and_goes(b, &causes->item[i]); k++)
         w.causes[k] |= ni_cause_is_active(&causes->item[i], k);

@@ -769,6 +769,69 @@ static void test_slow_of_many(void **state) {
  * All links are slow in two bins that stand alone; in one, which may be anything; as much as they differ
  * anyway.
  */
+/*
+ * What comes each third step leaves no bin that is not beside it: those beside it are quiet. The first steps
+ * of a job are long, and no measure of any.
+ */
+static void test_dense_clock_cost(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric();
+  uint32_t n = 0;
+  drop(f, 1, 2, 9000);
+  for (uint32_t k = 5; k + 2 < BINS; k += 3)
+    drop(f, k, k + 1, 600);
+  struct ni_cause *c = ni_cause_add(&f->causes, NI_FIND_PAUSES, NI_LEVEL_RANK, 0);
+  c->to = BINS;
+  c->at = calloc(BINS + 1, sizeof *c->at);
+  for (uint32_t k = 5; k + 2 < BINS; k += 3, n++)
+    c->at[k] = true;
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(fabs(c->cost_us - n * 500.0) < 0.05 * n * 500 && c->low_us > 0.8 * c->cost_us);
+  free_fabric(f);
+}
+
+/* Another cause in all other bins leaves no quiet one. A pause is counted as if it were alone then. */
+static void test_clock_cost_beside_others(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric();
+  uint32_t n = 0;
+  struct ni_cause *c = ni_cause_add(&f->causes, NI_FIND_PAUSES, NI_LEVEL_RANK, 0);
+  struct ni_cause *other = ni_cause_add(&f->causes, NI_FIND_FLAPPING, NI_LEVEL_COMM, 0);
+  c->to = other->to = BINS;
+  c->most_us = 1e9;
+  c->at = calloc(BINS + 1, sizeof *c->at);
+  other->at = calloc(BINS + 1, sizeof *other->at);
+  other->links = true;
+  for (uint32_t k = 2; k + 2 < BINS; k++) {
+    c->at[k] = k % 3 == 0;
+    other->at[k] = !c->at[k];
+    if (!c->at[k])
+      continue;
+    drop(f, k, k + 1, 600);
+    n++;
+  }
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(!c->not_clocked && fabs(c->cost_us - n * 500.0) < 0.05 * n * 500);
+  free_fabric(f);
+}
+
+/* Late from bin 20 on: no more than steps are longer from there on, unless another cause begins as well. */
+static void test_bound_by_clock(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric();
+  drop(f, 20, BINS, 400);
+  struct ni_cause *c = ni_cause_add(&f->causes, NI_FIND_LATE_RANK, NI_LEVEL_RANK, 0);
+  *c = (struct ni_cause){.kind = NI_FIND_LATE_RANK, .from = 20, .to = BINS, .excess_us = 900};
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(fabs(c->most_us - (BINS - 20) * 300.0) < 0.05 * (BINS - 20) * 300);
+  c->most_us = 0;
+  struct ni_cause *other = ni_cause_add(&f->causes, NI_FIND_LATE_RANK, NI_LEVEL_RANK, 1);
+  *other = (struct ni_cause){.kind = NI_FIND_LATE_RANK, .to = 20, .excess_us = 900};
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(c->most_us == 0);
+  free_fabric(f);
+}
+
 static void test_congestion(void **state) {
   (void)state;
   for (int how = 0; how < 3; how++) {
@@ -983,13 +1046,14 @@ int main(void) {
       cmocka_unit_test(test_steps_by_gaps),  cmocka_unit_test(test_steps_beside_evaluation),
       cmocka_unit_test(test_coarsen),        cmocka_unit_test(test_replay),
       cmocka_unit_test(test_crossed),        cmocka_unit_test(test_flapping),
-      cmocka_unit_test(test_not_slow),       cmocka_unit_test(test_congestion),
+      cmocka_unit_test(test_not_slow),       cmocka_unit_test(test_dense_clock_cost),
+      cmocka_unit_test(test_bound_by_clock), cmocka_unit_test(test_congestion),
       cmocka_unit_test(test_usual_transfer), cmocka_unit_test(test_uneven_cost),
       cmocka_unit_test(test_launch_cost),    cmocka_unit_test(test_hidden_launch_cost),
       cmocka_unit_test(test_first_of_step),  cmocka_unit_test(test_places_of_groups),
       cmocka_unit_test(test_launched_late),  cmocka_unit_test(test_steps_of_few),
       cmocka_unit_test(test_stops),          cmocka_unit_test(test_slow_beside),
-      cmocka_unit_test(test_slow_of_many),
+      cmocka_unit_test(test_slow_of_many),   cmocka_unit_test(test_clock_cost_beside_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

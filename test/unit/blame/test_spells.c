@@ -399,13 +399,160 @@ static void test_least_own(void **state) {
   assert_true(isnan(ni_baseline_least_own(NAN, 1e9f)));
 }
 
+/*
+ * Eight ranks on two hosts. All pause in the first step. Rank 3 pauses `own` times, `each` steps apart from
+ * step 8 on; the second time the others do so, too, for far shorter: that one is its own all the same.
+ */
+static void find_pauses_each(uint32_t each, uint32_t own, struct ni_causes *out) {
+  enum { RANKS = 8, STEPS = 40, OWN = 10 };
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host[2] = {0};
+  struct ni_blame_incident incident[RANKS][OWN + 2] = {0};
+  struct ni_blame_cell cell[RANKS][STEPS] = {0};
+  struct ni_blame_rank rank[RANKS];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = 2};
+  struct ni_blame b = {
+      .s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1, .steps = STEPS};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    uint32_t n = 0;
+    process[r].host = r / 4;
+    process[r].rank = (int32_t)r;
+    incident[r][n++] =
+        (struct ni_blame_incident){.us = 900e3f, .step = 0, .in_step = 9, .is_pause = true, .is_own = true};
+    for (uint32_t k = 0; k < own; k++)
+      if (r == 3 || k == 1)
+        incident[r][n++] = (struct ni_blame_incident){.us = r == 3 ? 300e3f : 20e3f,
+                                                      .step = 8 + each * k,
+                                                      .in_step = 1 + 7 * k,
+                                                      .is_pause = true,
+                                                      .is_own = true};
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .n_steps = STEPS,
+                                     .ops = STEPS * 100,
+                                     .incident = incident[r],
+                                     .n_incidents = n,
+                                     .incidents = n,
+                                     .cell = cell[r],
+                                     .n_bins = STEPS,
+                                     .bin_steps = 1};
+  }
+  assert_int_equal(ni_find_pauses(&b, out), 0);
+}
+
+static void test_common_pauses(void **state) {
+  (void)state;
+  enum { OWN = 4 };
+  struct ni_causes out = {0};
+  find_pauses_each(6, OWN, &out);
+  assert_true(out.n == 1 && out.item[0].kind == NI_FIND_PERIODIC && out.item[0].level == NI_LEVEL_RANK);
+  assert_true(out.item[0].of == 3 && out.item[0].period == 6 && out.item[0].bins_hit == OWN);
+  assert_true(out.item[0].excess_us > 299e3f && !out.item[0].in_place);
+  ni_causes_free(&out);
+}
+
+/* Each third step: steps between have to be left, or nothing says what the pauses cost. */
+static void test_dense_pauses(void **state) {
+  (void)state;
+  enum { OWN = 10 };
+  struct ni_causes out = {0};
+  uint32_t at = 0;
+  find_pauses_each(3, OWN, &out);
+  assert_true(out.n == 1 && out.item[0].kind == NI_FIND_PAUSES && out.item[0].of == 3);
+  for (uint32_t k = 0; k < out.item[0].to; k++)
+    at += out.item[0].at[k];
+  assert_int_equal(at, OWN);
+  ni_causes_free(&out);
+}
+
+/* Each 8 steps a barrier of the same size follows right behind the norm that ends a step: it ends none. */
+static void test_mark_twice(void **state) {
+  (void)state;
+  enum { STEPS = 48, EACH = 10, BARRIER = 8 };
+  static struct ni_blame_op op[STEPS * (EACH + 2)];
+  struct ni_comm_row comm[2] = {{.n_ranks = 2}, {.n_ranks = 4}};
+  struct ni_summary s = {.comm = comm};
+  struct ni_run *r = calloc(1, sizeof *r);
+  struct ni_blame b = {.r = r, .s = &s};
+  struct ni_blame_slot slot[2] = {{.comm = 0, .ops = STEPS * EACH},
+                                  {.comm = 1, .ops = STEPS + STEPS / BARRIER}};
+  const char *func[2] = {"AllReduce", "AllReduce"};
+  struct ni_blame_rank rank = {.slot = slot, .n_slots = 2, .token_func = func, .n_tokens = 2};
+  struct ni_step_mark m;
+  uint32_t n = 0, ends = 0;
+  for (unsigned i = 0; i < STEPS; i++)
+    for (unsigned k = 0; k <= EACH + (i % BARRIER == BARRIER - 1); k++, n++)
+      op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * 1000,
+                                   .end_ns = 1000500 + n * 1000,
+                                   .sn = n,
+                                   .token = k >= EACH,
+                                   .what = k >= EACH,
+                                   .slot = k >= EACH};
+  assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
+  assert_true(m.found);
+  for (uint32_t i = 0; i < n; i++)
+    ends += ni_steps_advance(&m, &op[i]);
+  assert_int_equal(ends, STEPS);
+  free(r);
+}
+
+/*
+ * Steps of four buckets. Each ten steps the loss is summed up as well: it has a place of its own, and the
+ * buckets keep theirs. A bucket that has another size now and then is the same one.
+ */
+static void test_extra_operation(void **state) {
+  (void)state;
+  enum { STEPS = 60, LOSS = 1, LAST = 2, OTHER = 3 };
+  static const unsigned EACH = 4;
+  static struct ni_blame_op op[STEPS * 5];
+  static const uint16_t function[4] = {0};
+  struct ni_blame_slot slot[1] = {{.comm = 0}};
+  struct ni_blame_rank rank = {.slot = slot, .n_slots = 1, .n_tokens = 4};
+  const struct ni_step_mark mark = {.gap_ns = 500000, .found = true};
+  int64_t t = 1000000;
+  struct ni_places *x = calloc(1, sizeof *x);
+  uint32_t n = 0, at = 0, first = 0;
+  x->out = &rank;
+  x->function = function;
+  for (unsigned i = 0; i < STEPS; i++) {
+    const bool loss = i % 10 == 0 && i;
+    for (unsigned k = 0; k < EACH + loss; k++, n++) {
+      const unsigned bucket = k - loss;
+      uint32_t what = bucket == EACH - 1 ? LAST : 0;
+      if (loss && k == 0)
+        what = LOSS;
+      else if (bucket == 1 && i % 5 == 3)
+        what = OTHER;
+      t += k ? 100000 : 1000000;
+      op[n] = (struct ni_blame_op){.start_ns = t, .end_ns = t + 50000, .sn = n, .token = what, .what = what};
+    }
+  }
+  assert_int_equal(ni_places_find(x, op, n, &mark), 0);
+  assert_int_equal(x->per_step[0], EACH);
+  assert_true(x->extra[LOSS] && !x->extra[OTHER] && !x->extra[0]);
+  for (unsigned i = 0; i < STEPS; i++)
+    for (unsigned k = 0; k < EACH + (i % 10 == 0 && i); k++, at++) {
+      const struct ni_place_gap g = ni_places_measure_gap(x, &op[at]);
+      const bool is_first =
+          op[at].what == 0 && (at == 0 || op[at - 1].what == LAST || op[at - 1].what == LOSS);
+      if (i == 0 && k == 0)
+        first = g.key;
+      assert_int_equal(g.key == first, is_first);
+      ni_places_count(x, &op[at], 0);
+    }
+  ni_places_free(x);
+  free(x);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_period),        cmocka_unit_test(test_bursts),
-      cmocka_unit_test(test_single_bins),   cmocka_unit_test(test_number),
-      cmocka_unit_test(test_least_own),     cmocka_unit_test(test_host_pauses),
-      cmocka_unit_test(test_waits_outside), cmocka_unit_test(test_joined),
-      cmocka_unit_test(test_team_waits),    cmocka_unit_test(test_pauses_together),
+      cmocka_unit_test(test_period),          cmocka_unit_test(test_bursts),
+      cmocka_unit_test(test_single_bins),     cmocka_unit_test(test_number),
+      cmocka_unit_test(test_least_own),       cmocka_unit_test(test_host_pauses),
+      cmocka_unit_test(test_waits_outside),   cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_team_waits),      cmocka_unit_test(test_pauses_together),
+      cmocka_unit_test(test_common_pauses),   cmocka_unit_test(test_mark_twice),
+      cmocka_unit_test(test_extra_operation), cmocka_unit_test(test_dense_pauses),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,6 +111,7 @@ static int64_t overlap_each(uint32_t each, int64_t early_ns, bool beside, int64_
   }
   assert_int_equal(ni_places_find(x, op, N, &mark), 0);
   const int64_t overlap = x->overlap_ns;
+  ni_places_free(x);
   free(x);
   return overlap;
 }

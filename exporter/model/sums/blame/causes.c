@@ -47,9 +47,33 @@ enum {
   AROUND = 32,     /* bins on each side of a cause that say how long it is without */
   AROUND_MIN = 8,  /* at least so many of them in all, else more are asked */
   FAR_OFF = 3,     /* times their median: a bin counts for no more, since something else made it so long */
+  MOVES_LESS = 5,  /* a cause that is so many times smaller moves the length of steps by little */
+  QUIET_PART = 8,  /* fewer than an eighth of the bins are quiet: causes are dense */
   OUTER_PART = 6   /* a sixth of them on each side lies beyond one standard deviation from their mean */
 };
+/*
+ * The same of what does not last: times what a quarter of them are longer than their median, or this part of
+ * it. A step that something else made long is hardly one of its few steps. What lasts has its share of these.
+ */
+#define OFF 4
+#define CLOSE 0.01f
 #define CLOCK_DOUBT 0.1 /* of a cost: ranks and steps differ in what else they do */
+
+/*
+ * The first steps of a job take longer, until all is loaded and allocated: they are no measure of others.
+ * They last until one takes no longer than most of the run.
+ */
+static uint32_t count_first_bins(const float *us, uint32_t bins, float *scratch) {
+  size_t n = 0;
+  uint32_t first = 0;
+  for (uint32_t k = 0; k < bins; k++)
+    if (!isnan(us[k]))
+      scratch[n++] = us[k];
+  const float usual = ni_blame_quantile(scratch, n, 0.75);
+  while (first < bins && !(us[first] <= usual))
+    first++;
+  return first;
+}
 
 /* us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. */
 static void measure_bin_lengths(const struct ni_blame *b, float *us) {
@@ -79,41 +103,62 @@ static void measure_bin_lengths(const struct ni_blame *b, float *us) {
 struct clock_costs {
   const struct ni_blame *b;
   float *us;       /* of a bin */
+  uint32_t first;  /* so many take longer, since the job begins */
   uint8_t *causes; /* at work there, of those that are counted by the clock */
-  float *quiet;    /* scratch */
+  /* causes are at work in or beside nearly all bins: those beside them are counted as quiet ones */
+  bool dense;
+  float *quiet; /* scratch */
 };
 
 /* A cause is at work in this bin or in one next to it. */
 static bool is_near_any_cause(const struct clock_costs *w, uint32_t bin) {
   const bool before = bin > 0 && w->causes[bin - 1];
   const bool after = bin + 1 < w->b->bins && w->causes[bin + 1];
-  return before || w->causes[bin] || after;
+  return w->causes[bin] || (!w->dense && (before || after));
 }
 
-static bool is_near_cause(const struct ni_cause *c, uint32_t bin) {
-  return ni_cause_is_active(c, bin) || ni_cause_is_active(c, bin - 1) || ni_cause_is_active(c, bin + 1);
+static bool is_near_cause(const struct clock_costs *w, const struct ni_cause *c, uint32_t bin) {
+  const bool beside = (bin > 0 && ni_cause_is_active(c, bin - 1)) || ni_cause_is_active(c, bin + 1);
+  return ni_cause_is_active(c, bin) || (!w->dense && beside);
 }
 
 /*
- * Mean of the bins nearest to from..to in which no such cause is at work, those far off clipped; *apart: two
+ * What comes each third step leaves hardly any bin that is not beside it, and these few are the first ones of
+ * the job, or others that are not like the rest.
+ */
+static bool is_dense(const struct clock_costs *w) {
+  uint32_t quiet = 0;
+  for (uint32_t k = 0; k < w->b->bins; k++)
+    quiet += k >= w->first && !isnan(w->us[k]) && !is_near_any_cause(w, k);
+  return quiet * QUIET_PART < w->b->bins;
+}
+
+/*
+ * Mean of the bins nearest to from..to in which no such cause is at work, those far off clipped; lasts: the
+ * cause is of links; *apart: two
  * of their standard deviations.
  */
-static double find_baseline_around(const struct clock_costs *w, uint32_t from, uint32_t to, float *apart) {
+static double find_baseline_around(const struct clock_costs *w, uint32_t from, uint32_t to, bool lasts,
+                                   float *apart) {
   size_t n = 0;
   double sum = 0;
   for (uint32_t around = AROUND; n < AROUND_MIN && around / 2 < w->b->bins; around *= 2) {
     n = 0;
     for (uint32_t k = from > around ? from - around : 0; k < to + around && k < w->b->bins; k++) {
-      if (!is_near_any_cause(w, k) && !isnan(w->us[k]))
+      const bool is_first = !lasts && k < w->first;
+      if (!is_near_any_cause(w, k) && !isnan(w->us[k]) && !is_first)
         w->quiet[n++] = w->us[k];
     }
   }
   if (!n)
     return NAN;
-  const float most = FAR_OFF * ni_blame_quantile(w->quiet, n, 0.5);
+  const float middle = ni_blame_quantile(w->quiet, n, 0.5), upper = ni_blame_quantile(w->quiet, n, 0.75);
+  float most = FAR_OFF * middle;
+  if (!lasts)
+    most = fminf(most, middle + OFF * fmaxf(upper - middle, CLOSE * middle));
   for (size_t i = 0; i < n; i++)
     sum += fminf(w->quiet[i], most);
-  *apart = w->quiet[n - 1 - n / OUTER_PART] - w->quiet[n / OUTER_PART];
+  *apart = fminf(w->quiet[n - 1 - n / OUTER_PART], most) - w->quiet[n / OUTER_PART];
   return sum / (double)n;
 }
 
@@ -123,13 +168,12 @@ static void count_clock_cost(const struct clock_costs *w, struct ni_cause *c) {
   uint32_t seen = 0;
   for (uint32_t k = c->from ? c->from - 1 : 0, to; k <= c->to && k < bins; k = to) {
     to = k + 1;
-    bool near = ni_cause_is_active(c, k) || ni_cause_is_active(c, k + 1);
-    if (!near)
+    if (!is_near_cause(w, c, k))
       continue;
-    while (to < bins && is_near_cause(c, to))
+    while (to < bins && is_near_cause(w, c, to))
       to++;
     float apart = 0;
-    double baseline = find_baseline_around(w, k, to, &apart);
+    double baseline = find_baseline_around(w, k, to, c->links, &apart);
     for (uint32_t i = k; i < to; i++) {
       const bool of_another = w->causes[i] && !ni_cause_is_active(c, i);
       if (isnan(w->us[i]) || isnan(baseline) || of_another)
@@ -146,11 +190,77 @@ static void count_clock_cost(const struct clock_costs *w, struct ni_cause *c) {
   c->high_us = fmax(0, sum + doubt);
 }
 
+/*
+ * A pause beside which other causes are at work all the time is counted as if it were alone: else it would
+ * cost nothing, and mostly the others are chance. What it can cost at most is known.
+ */
+static void count_clock_cost_alone(struct clock_costs *w, struct ni_cause *c) {
+  uint8_t *causes = w->causes;
+  const bool dense = w->dense;
+  uint8_t *own = calloc(w->b->bins + 1, sizeof *own);
+  if (!own)
+    return; /* no memory: it costs what the replay says */
+  for (uint32_t k = 0; k < w->b->bins; k++)
+    own[k] = ni_cause_is_active(c, k);
+  w->causes = own;
+  w->dense = is_dense(w);
+  count_clock_cost(w, c);
+  w->causes = causes;
+  w->dense = dense;
+  free(own);
+}
+
+/* It lasts, and for a part of the run alone. */
+static bool has_begin_or_end(const struct ni_blame *b, const struct ni_cause *c) {
+  const bool is_part = c->from > 0 || c->to < b->bins;
+  return is_part && !c->at && !c->links;
+}
+
+static double measure_weight(const struct ni_cause *c) { return (double)c->excess_us * (c->to - c->from); }
+
+/* It begins or ends as well, and is not far smaller. */
+static bool moves_as_much(const struct ni_blame *b, const struct ni_cause *other, const struct ni_cause *c) {
+  return has_begin_or_end(b, other) && measure_weight(other) * MOVES_LESS > measure_weight(c);
+}
+
+/*
+ * A rank that is late from some step on costs no more than steps are longer from there on. Own time can say
+ * far more: where operations overlap the computing, all gaps of the last rank show, and none of the others.
+ * Not where another cause has begun or ended as well, nor where marks number the steps: these may hold more
+ * or less of what the operations repeat.
+ */
+static void bound_by_clock(const struct clock_costs *w, const struct ni_causes *causes, struct ni_cause *c) {
+  size_t n = 0;
+  uint32_t seen = 0;
+  if (w->b->r && w->b->r->marks.n)
+    return;
+  for (uint32_t i = 0; i < causes->n; i++)
+    if (&causes->item[i] != c && moves_as_much(w->b, &causes->item[i], c))
+      return;
+  for (uint32_t k = w->first; k < w->b->bins; k++)
+    if (!ni_cause_is_active(c, k) && !w->causes[k] && !isnan(w->us[k]))
+      w->quiet[n++] = w->us[k];
+  if (n < AROUND_MIN)
+    return;
+  const double baseline = ni_blame_middle(w->quiet, n);
+  const float apart = w->quiet[n - 1 - n / OUTER_PART] - w->quiet[n / OUTER_PART];
+  n = 0;
+  for (uint32_t k = 0; k < w->b->bins; k++) {
+    seen += ni_cause_is_active(c, k);
+    if (ni_cause_is_active(c, k) && !w->causes[k] && !isnan(w->us[k]))
+      w->quiet[n++] = w->us[k];
+  }
+  if (n < AROUND_MIN)
+    return;
+  const double inside = ni_blame_middle(w->quiet, n);
+  c->most_us = fmax(0, inside - baseline) * seen + apart * sqrt(seen);
+}
+
 int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes) {
   struct clock_costs w = {.b = b};
   bool any = false;
   for (uint32_t i = 0; i < causes->n; i++)
-    any |= ni_cause_comes_and_goes(b, &causes->item[i]);
+    any |= ni_cause_comes_and_goes(b, &causes->item[i]) || has_begin_or_end(b, &causes->item[i]);
   if (!any)
     return 0;
   w.us = malloc((2 * (size_t)b->bins + 1) * sizeof *w.us);
@@ -158,12 +268,21 @@ int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes) {
   if (w.us && w.causes) {
     w.quiet = w.us + b->bins;
     measure_bin_lengths(b, w.us);
+    w.first = count_first_bins(w.us, b->bins, w.quiet);
     for (uint32_t i = 0; i < causes->n; i++)
       for (uint32_t k = 0; k < b->bins && ni_cause_comes_and_goes(b, &causes->item[i]); k++)
         w.causes[k] |= ni_cause_is_active(&causes->item[i], k);
+    w.dense = is_dense(&w);
     for (uint32_t i = 0; i < causes->n; i++)
-      if (ni_cause_comes_and_goes(b, &causes->item[i]))
-        count_clock_cost(&w, &causes->item[i]);
+      if (ni_cause_comes_and_goes(b, &causes->item[i])) {
+        struct ni_cause *c = &causes->item[i];
+        count_clock_cost(&w, c);
+        if (c->not_clocked && c->most_us > 0 && !c->links)
+          count_clock_cost_alone(&w, c);
+      }
+    for (uint32_t i = 0; i < causes->n; i++)
+      if (has_begin_or_end(b, &causes->item[i]))
+        bound_by_clock(&w, causes, &causes->item[i]);
   }
   const bool had_room = w.us && w.causes;
   free(w.us);

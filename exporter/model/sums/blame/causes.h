@@ -227,7 +227,8 @@ bool ni_cause_comes_and_goes(const struct ni_blame *b, const struct ni_cause *c)
  * Fills the costs of all causes for which ni_cause_comes_and_goes() holds: what their steps, and those next
  * to them, took longer than the nearest steps without such a cause. A step's length is the median over ranks
  * of the time between starts on one rank, so no clock is compared with another. No replay: its sample need
- * not have these steps. -ENOMEM.
+ * not have these steps. Of ranks that are late from some step on, or up to one, fills most_us: steps became
+ * no longer than that. -ENOMEM.
  */
 int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes);
 

@@ -570,6 +570,8 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
       fill_replayed_cost(x, c, sum, seen[i], scale, d);
       if (!c->links)
         bound_cost(c, find_others_wait(b, c, waited));
+      if (c->most_us > 0)
+        bound_cost(c, c->most_us);
       plain_us += sum * scale;
       said_us += c->cost_us;
     }

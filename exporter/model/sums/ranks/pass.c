@@ -164,6 +164,16 @@ static bool delayed_operations(struct ni_place_key *k, const struct ni_place_gap
   return us - baseline >= OWN_PART * longer && baseline > 0;
 }
 
+/*
+ * The rank computes while operations of the slot run, as far as is known: of a rank with one communicator
+ * nothing tells. What most operations are in is waited for, as experts' messages, though gradients begin
+ * meanwhile. How long it is idle behind them depends on how long it waited in them then.
+ */
+static bool computes_beside(const struct rank_pass *x, uint32_t slot) {
+  const struct ni_blame_rank *o = x->out;
+  return o->n_slots == 1 || (o->slot[slot].overlapped && !x->places.inner[x->places.group[slot]]);
+}
+
 /* Own time of an operation goes to the bin. */
 static int count_own_time(struct rank_pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g,
                           const struct ni_blame_op *op) {
@@ -182,8 +192,8 @@ static int count_own_time(struct rank_pass *x, struct ni_blame_cell *c, const st
     return 0;
   const float longer = idle - baseline;
   const bool is_own = delayed_operations(k, g, longer);
-  const bool is_long = longer > NI_BLAME_BURST_US;
-  if (is_long && idle > 1.5f * baseline) {
+  const bool is_long = longer > NI_BLAME_BURST_US, is_gap = is_long && idle > 1.5f * baseline;
+  if (is_gap && (is_own || !computes_beside(x, op->slot))) {
     c->burst += longer;
     return add_incident(x, op->start_ns, longer, true, is_own);
   }
@@ -688,6 +698,7 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
   }
   ni_blame_close(s);
   if (x) {
+    ni_places_free(&x->places);
     free(x->op);
     free(x->token_ops);
   }

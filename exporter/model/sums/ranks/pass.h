@@ -4,7 +4,9 @@
  *
  * Own time lies between the end of what an operation waits for and its start (places.h). `dev` is what it has
  * beyond the baseline. A rank pauses where it neither ends nor starts an operation for NI_BLAME_BURST_US more
- * than the baseline, and half as long again: that is no `dev`. Gaps before which a record is missing count
+ * than the baseline, and half as long again: that is no `dev`. Where it computes while operations run, a gap
+ * is longer also where the rank waited less in the operation before: then it has to have put off the rank's
+ * own operations as well. Gaps before which a record is missing count
  * nowhere.
  *
  * Memory: NI_PASS_CHUNK operations at a time. Threads: one a rank. Failure: as stream.h.

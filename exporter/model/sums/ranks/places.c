@@ -9,12 +9,27 @@
 
 /* of the own time in places that are alone: then only these are compared */
 #define ALONE_PART 0.4
+/* What is extra makes its steps longer by an operation in nine of ten. */
+enum { EXTRA_OF_TEN = 9 };
 #define SAME_LAYER 0.025f /* baselines of places with the same layers differ by no more */
 
-static uint32_t find_or_add_key(struct ni_places *x, uint32_t slot) {
-  uint32_t position = x->per_step[slot] ? (uint32_t)(x->index[slot] % x->per_step[slot]) : x->position[slot];
-  if (position > NI_PLACE_POSITIONS - 1)
-    position = NI_PLACE_POSITIONS - 1;
+/* Numbers of the places in a step; behind them come those of what is extra. */
+enum { POSITIONS_IN_STEP = NI_PLACE_POSITIONS / 2 };
+
+static bool is_extra(const struct ni_places *x, const struct ni_blame_op *op) {
+  return op->what < x->n_extra && x->extra[op->what];
+}
+
+static uint32_t number_in_step(const struct ni_places *x, const struct ni_blame_op *op, uint32_t slot) {
+  if (is_extra(x, op))
+    return POSITIONS_IN_STEP + op->what % POSITIONS_IN_STEP;
+  const uint32_t number =
+      x->per_step[slot] ? (uint32_t)(x->index[slot] % x->per_step[slot]) : x->position[slot];
+  return number < POSITIONS_IN_STEP ? number : POSITIONS_IN_STEP - 1;
+}
+
+static uint32_t find_or_add_key(struct ni_places *x, const struct ni_blame_op *op) {
+  const uint32_t slot = x->group[op->slot], position = number_in_step(x, op, slot);
   const uint32_t name = slot * NI_PLACE_POSITIONS + position + 1;
   for (uint32_t at = (uint32_t)ni_mix(name) & (NI_PLACE_KEYS - 1);; at = (at + 1) & (NI_PLACE_KEYS - 1)) {
     if (x->key[at].name == name)
@@ -98,6 +113,87 @@ static uint64_t *last_sn_of(struct ni_places *x, const struct ni_blame_op *op) {
   return &x->last_sn[x->function[op->token]];
 }
 
+/* What the steps of the first operations show of one collective. */
+struct in_steps {
+  uint32_t last, with,
+      more; /* the last step that has it, + 1; steps with it; those that have more than most */
+};
+
+/* colls: [step][slot], collectives of so many steps. most: by slot, of most steps. */
+static void find_usual_colls(const struct ni_places *x, const uint16_t *colls, uint32_t steps, float *scratch,
+                             float *most) {
+  const uint32_t slots = x->out->n_slots;
+  for (uint32_t k = 0; k < slots; k++) {
+    for (uint32_t i = 0; i < steps; i++)
+      scratch[i] = colls[(size_t)i * slots + k];
+    most[k] = ni_blame_quantile(scratch, steps, 0.5);
+  }
+}
+
+static uint32_t count_colls(const struct ni_places *x, const struct ni_blame_op *op, size_t n,
+                            struct ni_step_mark mark, uint16_t *colls) {
+  uint32_t step = 0;
+  for (size_t i = 0; i < n; i++, op++) {
+    const bool ends = ni_steps_advance(&mark, op);
+    step += ends && !mark.n;
+    uint16_t *count = &colls[(size_t)step * x->out->n_slots + op->slot];
+    *count += x->out->slot[op->slot].kind == NI_BLAME_COLL && *count < UINT16_MAX;
+    step += ends && mark.n;
+  }
+  return step; /* the last one may not be whole */
+}
+
+static void count_steps_with(const struct ni_places *x, const struct ni_blame_op *op, size_t n,
+                             struct ni_step_mark mark, const uint16_t *colls, const float *most,
+                             struct in_steps *what) {
+  uint32_t step = 0;
+  for (size_t i = 0; i < n; i++, op++) {
+    const bool ends = ni_steps_advance(&mark, op);
+    step += ends && !mark.n;
+    const bool counts = op->what < x->n_extra && x->out->slot[op->slot].kind == NI_BLAME_COLL;
+    struct in_steps *w = &what[counts ? op->what : 0];
+    if (counts && w->last != step + 1) {
+      w->last = step + 1;
+      w->with++;
+      w->more += (float)colls[(size_t)step * x->out->n_slots + op->slot] > most[op->slot];
+    }
+    step += ends && mark.n;
+  }
+}
+
+static bool is_one_more(const struct in_steps *w, uint32_t steps) {
+  return w->with > 0 && w->with * 2 < steps && w->more * 10 >= w->with * EXTRA_OF_TEN;
+}
+
+/*
+ * Fills x->extra: what is one operation more than most steps have on its slot, in fewer than half of them.
+ * Sizes that come now and then in the place of another one are none.
+ */
+static int find_extra(struct ni_places *x, const struct ni_blame_op *op, size_t n, struct ni_step_mark mark) {
+  const uint32_t slots = x->out->n_slots;
+  uint32_t marks = 1;
+  struct ni_step_mark m = mark;
+  x->n_extra = x->out->n_tokens;
+  for (size_t i = 0; i < n; i++)
+    marks += ni_steps_advance(&m, &op[i]);
+  uint16_t *colls = calloc((size_t)(marks + 1) * slots, sizeof *colls);
+  struct in_steps *what = calloc(x->n_extra + 1, sizeof *what);
+  float *scratch = malloc((marks + 1) * sizeof *scratch), most[NI_BLAME_SLOTS];
+  x->extra = calloc(x->n_extra + 1, sizeof *x->extra);
+  const bool has_room = colls && what && scratch && x->extra;
+  if (has_room) {
+    const uint32_t steps = count_colls(x, op, n, mark, colls);
+    find_usual_colls(x, colls, steps, scratch, most);
+    count_steps_with(x, op, n, mark, colls, most, what);
+    for (uint32_t i = 0; i < x->n_extra; i++)
+      x->extra[i] = is_one_more(&what[i], steps);
+  }
+  free(colls);
+  free(what);
+  free(scratch);
+  return has_room ? 0 : -ENOMEM;
+}
+
 /*
  * How many operations of each slot a step has, and where the log begins in it: numbers of collectives count
  * from the begin of the communicator, those of messages where the log states them.
@@ -112,7 +208,7 @@ static void count_per_step(struct ni_places *x, const struct ni_blame_op *op, si
     *last_sn_of(x, op) = 1;
     if (op->paired && n[op->slot] == 0 && !ni_places_is_group(x->out, op->slot))
       x->base[op->slot] = op->sn;
-    n[x->group[op->slot]]++;
+    n[x->group[op->slot]] += !is_extra(x, op);
     if (!ni_steps_advance(&mark, op))
       continue;
     if (marks++ == 0)
@@ -223,7 +319,7 @@ struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_b
   const uint32_t group = x->group[op->slot];
   const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
   bool with = !coll && began_with_last(x, op, group);
-  struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : find_or_add_key(x, group),
+  struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : find_or_add_key(x, op),
                            x->main_of_group[group]};
   const struct ni_baseline none = {.us = NAN, .waits_for = UINT64_C(1) << group},
                            *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].baseline;
@@ -267,8 +363,8 @@ void ni_places_count(struct ni_places *x, const struct ni_blame_op *op, uint32_t
   struct ni_place_end *end = x->end[group];
   x->began_before[group] = x->began[group];
   x->started = x->began[group] = op->start_ns;
-  x->position[group]++;
-  x->index[group]++;
+  x->position[group] += !is_extra(x, op);
+  x->index[group] += !is_extra(x, op);
   x->messages[op->slot]++;
   if (op->end_ns < end[0].ns)
     return;
@@ -473,7 +569,7 @@ static void sample_gaps(struct ni_places *x, const struct ni_blame_op *op, size_
       ni_places_next_step(x);
     const uint32_t group = x->group[op->slot];
     const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
-    const uint32_t at = coll || !began_with_last(x, op, group) ? find_or_add_key(x, group) : NI_BLAME_NONE;
+    const uint32_t at = coll || !began_with_last(x, op, group) ? find_or_add_key(x, op) : NI_BLAME_NONE;
     struct ni_place_key *key = at == NI_BLAME_NONE ? NULL : &x->key[at];
     if (key && !gap)
       key->n++;
@@ -543,8 +639,15 @@ int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n,
   group_messages(x);
   x->waits_for_cpu = is_often_launched_late(op, n);
   find_inner_slots(x, op, n);
+  if ((e = find_extra(x, op, n, *mark)) < 0)
+    return e;
   count_per_step(x, op, n, *mark);
   e = find_baselines(x, op, n, mark);
   rewind_all(x);
   return e;
+}
+
+void ni_places_free(struct ni_places *x) {
+  free(x->extra);
+  x->extra = NULL;
 }

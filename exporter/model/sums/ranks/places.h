@@ -2,9 +2,11 @@
  * Places of one rank's operations in a step: what an operation in each of them waits for, and how long the
  * rank computes before it.
  *
- * A place is a slot and a number in the step. Own time lies between the end of what is waited for and the
- * start; baseline.h finds how long it normally is. The first operations tell three things: which slots are
- * overlapped with the computing, which are *inner* (closest to it), and which messages go out as groups.
+ * A place is a slot and a number in the step. What comes in fewer than half of the steps, and is one
+ * operation more there, is *extra* (the loss, each ten steps; a barrier before a checkpoint): it has a place
+ * of its own, and those behind it keep their numbers. Own time lies between the end of what is waited for and
+ * the start; baseline.h finds how long it normally is. The first operations tell three things: which slots
+ * are overlapped with the computing, which are *inner* (closest to it), and which messages go out as groups.
  * Operations of a slot come in one order, and there are as many in each step. So their number in the step
  * does not depend on when the step ended.
  *
@@ -72,6 +74,8 @@ struct ni_places {
   uint64_t heads;                    /* slots that stand for themselves, a bit each */
   uint32_t per_step[NI_BLAME_SLOTS]; /* 0: as many as there happen to be */
   const uint16_t *function;          /* by token (stream.h): those of one function share their numbers */
+  bool *extra;      /* by what an operation is; owned. What the first operations do not show is none */
+  uint32_t n_extra; /* numbers that it has */
   /* Along the way: */
   struct ni_place_end end[NI_BLAME_SLOTS][2]; /* of each group, the last two */
   int64_t started, began[NI_BLAME_SLOTS];     /* the last operation; of each group, */
@@ -97,6 +101,7 @@ struct ni_place_gap {
 /* op: the first n of the rank; mark: what ends its steps. x: all 0 but for out and function. */
 int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n,
                    const struct ni_step_mark *mark);
+void ni_places_free(struct ni_places *x);
 /* Call it before ni_places_count(), which counts the operation. */
 struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_blame_op *op);
 /* at: the operation's place in the sample, + 1; 0: it is not there. */

@@ -18,12 +18,17 @@ struct ni_step_mark {
    * the last of `size` in a row that are less than `far` operations of the rank apart; size 0: each of them
    */
   uint32_t far, size;
+  /*
+   * size 0: it ends no step if it comes fewer operations of the rank behind the last one: what marks came
+   * once more, as a barrier before a checkpoint
+   */
+  uint32_t least;
   /* far UINT32_MAX: those whose number has this rest when it is divided by size */
   uint32_t phase;
   bool found;
   /* While operations are gone through, of the slot: */
   uint32_t last[NI_STEP_GRAM];
-  uint64_t taken, ops, last_op;
+  uint64_t taken, ops, last_op; /* last_op, where size is 0: + 1; 0: none yet */
   uint32_t in_cluster, elsewhere;
   int64_t last_end;
 };

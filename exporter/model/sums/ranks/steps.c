@@ -15,7 +15,8 @@
 enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, FOLD_PARTS = 2 };
 /* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
 #define FOLD_OFF 0.1f
-#define FOLD_UNEVEN 0.1 /* of the operations between marks: what they differ by */
+#define LEAST_DISTANCE 0.25f /* of the distance of most marks: nearer ones are of one step */
+#define FOLD_UNEVEN 0.1      /* of the operations between marks: what they differ by */
 /* in logarithms of gaps: one that is twice as long says no more than that */
 #define FOLD_CLIP 0.7f
 #define GAP_LEAST_NS INT64_C(1000000) /* a shorter one is no begin of a step */
@@ -786,6 +787,26 @@ static int step_by_named_kind(struct search *x, struct ni_step_mark *m) {
   return 0;
 }
 
+static int measure_least_distance(struct ni_step_mark *m, const struct ni_blame_op *op, size_t n) {
+  struct ni_step_mark mark = *m;
+  uint32_t marks = 0;
+  float *distance = malloc((n + 1) * sizeof *distance);
+  size_t last = 0;
+  if (!distance)
+    return -ENOMEM;
+  for (size_t i = 0; i < n; i++) {
+    if (!ni_steps_advance(&mark, &op[i]))
+      continue;
+    if (marks++)
+      distance[marks - 2] = (float)(i - last);
+    last = i;
+  }
+  if (marks > 1)
+    m->least = (uint32_t)(median(distance, marks - 1) * LEAST_DISTANCE);
+  free(distance);
+  return 0;
+}
+
 int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_blame_op *op,
                   size_t n, uint32_t wanted, struct ni_step_mark *m) {
   static int (*const ways[])(struct search *, struct ni_step_mark *) = {step_by_kind, step_by_every_nth,
@@ -803,6 +824,8 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
     e = ways[i](&x, m);
   ni_index_free(&x.g->at_hash);
   free(x.g);
+  if (e == 0 && m->found && m->n && m->size == 0)
+    e = measure_least_distance(m, op, n);
   return e;
 }
 
@@ -822,6 +845,13 @@ static bool ends_cluster(struct ni_step_mark *m, uint64_t at) {
   return m->in_cluster == m->size;
 }
 
+static bool is_far_enough(struct ni_step_mark *m, uint64_t at) {
+  if (m->last_op && at + 1 - m->last_op < m->least)
+    return false;
+  m->last_op = at + 1;
+  return true;
+}
+
 bool ni_steps_advance(struct ni_step_mark *m, const struct ni_blame_op *op) {
   const uint64_t at = m->ops++;
   if (op->slot != m->slot)
@@ -839,7 +869,7 @@ bool ni_steps_advance(struct ni_step_mark *m, const struct ni_blame_op *op) {
   if (hash != m->hash)
     return false;
   if (m->size == 0)
-    return true;
+    return is_far_enough(m, at);
   /* by its number, so that it is the same one on all ranks */
   if (m->far == UINT32_MAX)
     return op->sn % m->size == m->phase;

@@ -7,8 +7,9 @@
  * comes at even distances in operations; of several the rarest marks the step, and of those as rare the one
  * on the largest communicator that most own time follows. A step ends with it. What comes less than 20 times
  * (an evaluation) marks no step where something else does. Nor does what comes in a small part of the run,
- * as in evaluations alone. Where all operations are alike a long gap before one of them marks the step; or
- * its number does, if such gaps lie so many operations apart.
+ * as in evaluations alone. A mark right behind the last one, before a quarter of the usual number of
+ * operations, ends none: a barrier of the same size. Where all operations are alike a long gap before one of
+ * them marks the step; or its number does, if such gaps lie so many operations apart.
  *
  * --step-by: only operations of one communicator (by name) or function may mark.
  *

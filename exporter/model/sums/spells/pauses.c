@@ -38,6 +38,8 @@ struct rank_pauses { /* one rank */
   struct ni_spell_moment *at;
   bool *in; /* of its period */
   uint32_t n;
+  double job_us; /* what it paused when nearly all did, in `job` moments: of no rank */
+  uint32_t job;
   struct ni_period period;
   uint32_t longer[LENGTHS]; /* moments without a period that are longer than lengths_us */
   bool told;                /* its period belongs to a cause */
@@ -48,6 +50,8 @@ struct rank_pauses { /* one rank */
 struct pause_judge {
   const struct ni_blame *b;
   struct rank_pauses *of; /* by rank */
+  struct rank_pauses all; /* moments in which nearly all ranks pause */
+  uint32_t judged;
   float *scratch;
 };
 
@@ -114,6 +118,78 @@ static void drop_waits(const struct ni_blame *b, struct rank_pauses *p, uint32_t
   p->n = kept;
 }
 
+static const struct ni_spell_moment *find_moment(const struct rank_pauses *p, uint32_t step) {
+  uint32_t lo = 0, hi = p->n;
+  while (lo < hi) {
+    const uint32_t mid = (lo + hi) / 2;
+    if (p->at[mid].step < step)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo < p->n && p->at[lo].step == step ? &p->at[lo] : NULL;
+}
+
+/* The moment of a rank in this step or, where ranks end theirs elsewhere, in the next one. */
+static const struct ni_spell_moment *find_moment_in(const struct rank_pauses *p, uint32_t step,
+                                                    bool or_next) {
+  const struct ni_spell_moment *m = find_moment(p, step);
+  return m || !or_next ? m : find_moment(p, step + 1);
+}
+
+/* How long most ranks pause in that step; 0: not nearly all of them do. */
+static float measure_common_pause(struct pause_judge *w, uint32_t step, bool or_next) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    const struct ni_spell_moment *m = find_moment_in(&w->of[i], step, or_next);
+    if (m)
+      w->scratch[n++] = m->us;
+  }
+  const bool nearly_all = n > 1 && (float)n >= OF_ALL * (float)w->judged;
+  return nearly_all ? ni_blame_quantile(w->scratch, n, 0.5) : 0;
+}
+
+/* A pause that is far longer than that of the others is the rank's own all the same. */
+static void take_common_moment(struct rank_pauses *p, uint32_t step, bool or_next, float us) {
+  uint32_t kept = 0;
+  for (uint32_t k = 0; k < p->n; k++) {
+    const bool then = p->at[k].step == step || (or_next && p->at[k].step == step + 1);
+    if (then && SAME_LENGTH * p->at[k].us <= us) {
+      p->job_us += p->at[k].us;
+      p->job++;
+    } else
+      p->at[kept++] = p->at[k];
+  }
+  p->n = kept;
+}
+
+/*
+ * What nearly all ranks do at once (the first steps, an evaluation, a checkpoint of shards) is of none of
+ * them: it goes to w->all. With it a rank would have other distances between its pauses, and all others as
+ * many as the one that pauses.
+ */
+static int split_off_common(struct pause_judge *w) {
+  const struct ni_blame *b = w->b;
+  struct rank_pauses *all = &w->all;
+  all->at = malloc((b->steps + 2) * sizeof *all->at);
+  all->in = calloc(b->steps + 2, sizeof *all->in);
+  if (!all->at || !all->in)
+    return -ENOMEM;
+  for (uint32_t step = 0; w->judged > 1 && step <= b->steps; step++) {
+    float us = measure_common_pause(w, step, false);
+    const bool or_next = us <= 0 && measure_common_pause(w, step + 1, false) <= 0;
+    if (or_next)
+      us = measure_common_pause(w, step, true);
+    if (us <= 0)
+      continue;
+    all->at[all->n++] = (struct ni_spell_moment){step, us, 1};
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      take_common_moment(&w->of[i], step, or_next, us);
+  }
+  all->period = ni_find_period(all->at, all->n, all->in);
+  return 0;
+}
+
 /* Moments of x that y has as well, `near` steps apart at most: those of their periods, or those of none. */
 static uint32_t count_common_moments(const struct rank_pauses *x, const struct rank_pauses *y, bool periodic,
                                      uint32_t near) {
@@ -135,17 +211,24 @@ static bool pause_together(const struct rank_pauses *x, const struct rank_pauses
       count_common_moments(y, x, true, SAME_STEPS) * 4 >= y->period.n * TOGETHER_OF_FOUR;
 }
 
+/*
+ * A pause is seen where the GPU idles. Others may wait for it in the next step, or end theirs elsewhere. But
+ * of pauses each third step no bins would be left without.
+ */
 static void mark_moments(const struct pause_judge *w, const struct rank_pauses *p, bool periodic,
                          struct ni_cause *c, float *most) {
   const struct ni_blame *b = w->b;
+  uint32_t moments = 0;
+  for (uint32_t i = 0; i < p->n; i++)
+    moments += p->in[i] == periodic;
+  const uint32_t beside = (float)(3 * moments) <= NI_CAUSE_NOW_AND_THEN * (float)b->bins ? 1 : 0;
   for (uint32_t i = 0; i < p->n; i++) {
     uint32_t bin = p->at[i].step / b->bin_steps;
     if (p->in[i] != periodic || bin >= b->bins)
       continue;
     if (p->at[i].us > most[bin])
       most[bin] = p->at[i].us;
-    /* It is seen where the GPU idles. Others may wait for it in the next step, or end theirs elsewhere. */
-    for (uint32_t k = bin > 0 ? bin - 1 : 0; k <= bin + 1 && k < b->bins; k++)
+    for (uint32_t k = bin > beside ? bin - beside : 0; k <= bin + beside && k < b->bins; k++)
       c->at[k] = true;
   }
 }
@@ -163,8 +246,8 @@ static int fill_pause_cause(const struct pause_judge *w, struct ni_cause *c, con
     mark_moments(w, &w->of[i], periodic, c, most);
     e = ni_cause_add_item(c, i);
   }
-  for (uint32_t k = 0; e == 0 && k < b->bins && c->level != NI_LEVEL_JOB; k++)
-    c->most_us += most[k]; /* all can do other work together, and not pause */
+  for (uint32_t k = 0; e == 0 && k < b->bins; k++)
+    c->most_us += most[k];
   c->to = b->bins;
   free(most);
   return e;
@@ -198,12 +281,36 @@ static bool has_fixed_place(const struct rank_pauses *p, const struct ni_blame_r
   return there * 10 >= n * IN_PLACE_OF_TEN;
 }
 
+/* What nearly all ranks do each so many steps. */
+static int name_common_period(struct pause_judge *w, struct ni_causes *out) {
+  const struct ni_blame *b = w->b;
+  if (!w->all.period.steps)
+    return 0;
+  struct ni_cause *c = ni_cause_add(out, NI_FIND_PERIODIC, NI_LEVEL_JOB, 0);
+  if (!c)
+    return 0;
+  c->period = w->all.period.steps;
+  c->bins_hit = w->all.period.n;
+  c->excess_us = w->all.period.us;
+  c->n_peers = w->judged;
+  c->to = b->bins;
+  float *most = calloc(b->bins + 1, sizeof *most);
+  c->at = calloc(b->bins + 1, sizeof *c->at);
+  int e = most && c->at ? 0 : -ENOMEM;
+  if (e == 0)
+    mark_moments(w, &w->all, true, c, most);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (w->of[i].job * 4 >= w->all.n * TOGETHER_OF_FOUR)
+      e = ni_cause_add_item(c, i);
+  free(most);
+  return e;
+}
+
 /* The rank whose period is the longest in time, and all that pause with it. */
 static int name_period(struct pause_judge *w, uint32_t first, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
-  uint32_t n = 0, judged = 0, lowest = first;
+  uint32_t n = 0, lowest = first;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
-    judged += b->rank[i].judged;
     member[i] = i == first || (!w->of[i].told && pause_together(&w->of[first], &w->of[i]));
     if (!member[i])
       continue;
@@ -212,24 +319,16 @@ static int name_period(struct pause_judge *w, uint32_t first, bool *member, stru
     if (ni_blame_global(b, i) < ni_blame_global(b, lowest))
       lowest = i;
   }
-  const bool all = n > 1 && (float)n >= OF_ALL * (float)judged,
-             host = !all && is_of_host(w, member, lowest, n);
-  enum ni_finding_level level = NI_LEVEL_RANK;
-  uint32_t of = lowest;
-  if (all) {
-    level = NI_LEVEL_JOB;
-    of = 0;
-  } else if (host) {
-    level = NI_LEVEL_HOST;
-    of = ni_blame_host(b, first);
-  }
+  const bool host = is_of_host(w, member, lowest, n);
+  const enum ni_finding_level level = host ? NI_LEVEL_HOST : NI_LEVEL_RANK;
+  const uint32_t of = host ? ni_blame_host(b, first) : lowest;
   struct ni_cause *c = ni_cause_add(out, NI_FIND_PERIODIC, level, of);
   if (!c)
     return 0;
   c->period = w->of[first].period.steps;
   c->bins_hit = w->of[first].period.n;
   c->excess_us = w->of[first].period.us;
-  c->n_peers = judged;
+  c->n_peers = w->judged;
   c->in_place = has_fixed_place(&w->of[first], &b->rank[first], w->scratch);
   return fill_pause_cause(w, c, member, true);
 }
@@ -268,7 +367,7 @@ static double compute_chance(uint32_t n, double mean) {
 
 /* all: not only those moments that were kept; of most that is not known where some are waits. */
 static void count_longer(const struct ni_blame_rank *o, struct rank_pauses *p, bool all) {
-  uint32_t periodic = 0;
+  uint32_t periodic = 0, pauses = 0;
   for (uint32_t i = 0; i < p->n; i++)
     for (uint32_t k = 0; k < LENGTHS; k++) {
       p->longer[k] += !p->in[i] && p->at[i].us > lengths_us[k];
@@ -276,8 +375,10 @@ static void count_longer(const struct ni_blame_rank *o, struct rank_pauses *p, b
     }
   if (!all)
     return;
-  p->longer[0] = (uint32_t)o->incidents > periodic ? (uint32_t)o->incidents - periodic
-                                                   : 0; /* not all are kept, but the longest */
+  for (uint32_t i = 0; i < o->n_incidents; i++)
+    pauses += o->incident[i].is_pause;
+  pauses += (uint32_t)o->incidents - o->n_incidents; /* not all are kept, but the longest */
+  p->longer[0] = pauses > periodic + p->job ? pauses - periodic - p->job : 0;
 }
 
 /* Ranks that a rank is compared with: those of other hosts, as one host can pause as a whole. */
@@ -342,6 +443,7 @@ static int name_pauses(struct pause_judge *w, bool *member, enum ni_finding_leve
     n += w->of[i].longer[0];
     for (uint32_t k = 0; k < o->n_bins; k++)
       burst += o->cell[k].burst;
+    burst -= w->of[i].job_us;
     for (uint32_t k = 0; k < w->of[i].n; k++)
       burst -= w->of[i].in[k] ? w->of[i].at[k].us : 0;
     w->of[i].many = w->of[i].few = w->of[i].may = false;
@@ -430,13 +532,19 @@ int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
                           .scratch = malloc((b->n_ranks + NI_BLAME_INCIDENTS + 1) * sizeof *w.scratch)};
   bool *member = calloc(b->n_ranks + 1, sizeof *member);
   int e = w.of && w.scratch && member ? 0 : -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    w.judged += b->rank[i].judged;
     if (b->rank[i].judged)
       e = gather_moments(&w.of[i], &b->rank[i]);
+  }
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     drop_waits(b, &w.of[i], i);
+  if (e == 0)
+    e = split_off_common(&w);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     w.of[i].period = ni_find_period(w.of[i].at, w.of[i].n, w.of[i].in);
+  if (e == 0)
+    e = name_common_period(&w, out);
   if (e == 0)
     e = name_periods(&w, member, out);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
@@ -455,6 +563,8 @@ int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
     free(w.of[i].at);
     free(w.of[i].in);
   }
+  free(w.all.at);
+  free(w.all.in);
   free(w.of);
   free(w.scratch);
   free(member);

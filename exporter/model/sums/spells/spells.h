@@ -4,8 +4,9 @@
  * A *pause* is a struct ni_blame_incident: the GPU of a rank was idle for longer than is usual in that place
  * of the step. Pauses of one step are one *moment*. Moments of a rank that are about as long and as far apart
  * in steps are *periodic*: garbage collection, a checkpoint, an evaluation. Ranks with the same period that
- * pause in the same steps do so for one reason and are one cause: nearly all ranks are the job, most ranks of
- * a host are the host, else they are named one by one. What is left is compared with the
+ * pause in the same steps do so for one reason and are one cause: most ranks of a host are the host, else
+ * they are named one by one. Before that, what nearly all ranks do in the same step is the job's alone: the
+ * first steps, an evaluation. It is named if it is periodic. What is left is compared with the
  * pauses of other hosts' ranks, by number and by length (with one's own host where there is one).
  *
  * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as

@@ -253,7 +253,7 @@ def main():
     jobs = innocent = well = alarms = 0
     with concurrent.futures.ProcessPoolExecutor(o.j) as pool:
         for seed, job, truth, found, d in pool.map(play, [o] * len(seeds), seeds):
-            accusing = ("slow_host",) if o.host else ("late_rank", "rank_pauses")
+            accusing = ("slow_host", "throttling") if o.host else ("late_rank", "rank_pauses")
             who = {r for kind, ranks, _ in found for r in ranks if kind in accusing}
             others = [f for f in found if f[0] not in accusing + ("undecided",)]
             if o.host and len(found) > 1:

@@ -5,7 +5,7 @@
 inspector=$BUILD/nccl-inspector jobs=test/verdicts/symmetric.py
 "$jobs" --exporter "$inspector" --seeds 36 --least 100 --verbose
 
-# All ranks of a host come late to a tenth of them, which their own time does not show: one finding, of the host.
+# All ranks of a host come late to a tenth of them, one finding, of the host: slow, or slow in bursts, as they are late to one in ten each.
 "$jobs" --exporter "$inspector" --host --seeds 32 --least 100 --verbose
 
 # Of this job nothing but the waits tells: rank 0 comes 164 us late to one of five kernels.

@@ -1,0 +1,501 @@
+#include "lateness.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer_groups.h"
+#include "exporter/model/sums/ranks/quantile.h"
+
+#define MORE_PLACES 1.5f  /* times what is usual: a bin with more is no step like others */
+#define LEAD_OF_RUN 0.2f  /* an interval that says at what rate the rank is late there */
+#define SINGLE_MORE 1.25f /* times what lies in rows of bins */
+/* as NI_CAUSE_OWN, of a team of so few that nobody knows how far they lie apart */
+#define OWN_OF_FEW 0.03f
+/*
+ * What all members have in common in a bin is this quantile of what each has beyond its own median. It is
+ * below the median, because up to half of the members can be in a burst.
+ */
+#define COMMON_OF_BIN 0.4
+/*
+ * A slow CPU makes a step longer by this part of the idle time before late launches at most: some is always
+ * left.
+ */
+#define LAUNCH_MOST 0.98f
+enum {
+  TEAM_FEW = 8,
+  OTHERS = 256,  /* members that a rank's interval is compared with */
+  SPREAD_MIN = 8 /* of fewer nobody knows how far they lie apart */
+};
+
+/* How many places a bin of this rank has: the median. */
+static float find_baseline_places(struct ni_lateness *w, uint32_t rank) {
+  size_t n = 0;
+  for (uint32_t k = 0; k < w->b->bins; k++) {
+    const struct ni_blame_cell *c = ni_blame_cell_at(w->b, rank, k);
+    if (c && c->places)
+      w->scratch[n++] = (float)c->places;
+  }
+  return ni_blame_quantile(w->scratch, n, 0.5);
+}
+
+/*
+ * Fills w->x: own time of each member and bin beyond that of its peers. A bin that has far more places than
+ * the others, such as an evaluation, is not compared.
+ *
+ * The baseline is the lower quartile of the members' means over the run, because up to half of them can be
+ * slow. What all members have in common in one bin is taken away as well: it is told by how far each of them
+ * is from its own median. (Not from its mean: bursts raise that, and bins between bursts would look short.
+ * Nor is it a lower quartile of the bin: that would take noise for speed.)
+ */
+static void compute_excess(struct ni_lateness *w, float *mean) {
+  const struct ni_blame *b = w->b;
+  size_t means = 0;
+  for (uint32_t i = 0; i < w->c.n; i++) {
+    float *x = &w->x[(size_t)i * b->bins], over = w->c.over_us[w->c.member[i]];
+    const float most = MORE_PLACES * find_baseline_places(w, w->c.member[i]);
+    size_t n = 0;
+    for (uint32_t k = 0; k < b->bins; k++) {
+      const struct ni_blame_cell *c = ni_blame_cell_at(b, w->c.member[i], k);
+      x[k] = c && c->places && (float)c->places <= most ? (over + c->dev / (float)b->bin_steps) / w->c.of_us
+                                                        : NAN;
+      if (!isnan(x[k]))
+        w->scratch[n++] = x[k];
+    }
+    mean[i] = ni_blame_middle(w->scratch, n);
+    w->means[i] = ni_blame_quantile(w->scratch, n, 0.5);
+    if (n)
+      mean[w->c.n + means++] = mean[i];
+  }
+  float baseline = ni_blame_quantile(mean + w->c.n, means, means == 2 ? 0 : NI_CAUSE_BASELINE);
+  for (uint32_t k = 0; k < b->bins; k++) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < w->c.n; i++) {
+      float x = w->x[(size_t)i * b->bins + k];
+      if (!isnan(x))
+        w->scratch[n++] = x - w->means[i];
+    }
+    float common = ni_blame_quantile(w->scratch, n, COMMON_OF_BIN);
+    for (uint32_t i = 0; i < w->c.n; i++)
+      w->x[(size_t)i * b->bins + k] -= baseline + common;
+  }
+}
+
+/* For the heat map (evidence/lateness_map.h): it shows the numbers that findings come from. */
+static void store_beyond(const struct ni_lateness *w) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; i < w->c.n; i++)
+    for (uint32_t k = 0; k < b->bins; k++)
+      b->beyond_us[(size_t)w->c.member[i] * b->bins + k] = w->x[(size_t)i * b->bins + k] * w->c.of_us;
+}
+
+/* The noise of a rank from bin to bin: the median over the members. each: room for all of them. */
+static float measure_rank_noise(struct ni_lateness *w, float *each) {
+  const struct ni_blame *b = w->b;
+  size_t n = 0;
+  for (uint32_t i = 0; i < w->c.n; i++) {
+    const float *x = &w->x[(size_t)i * b->bins];
+    size_t m = 0;
+    for (uint32_t k = 1; k < b->bins; k++)
+      if (!isnan(x[k]) && !isnan(x[k - 1]))
+        w->scratch[m++] = fabsf(x[k] - x[k - 1]);
+    if (m)
+      each[n++] = ni_blame_quantile(w->scratch, m, 0.5) * NI_CAUSE_NOISE;
+  }
+  return ni_blame_quantile(each, n, 0.5);
+}
+
+static bool find_late_interval(const float *x, uint32_t bins, uint32_t *from, uint32_t *to) {
+  if (!ni_find_longest_above(x, bins, NI_CAUSE_OWN_FLOOR, from, to))
+    return false;
+  double sum = 0;
+  uint32_t n = 0;
+  for (uint32_t k = *from; k < *to; k++)
+    if (!isnan(x[k])) {
+      sum += x[k];
+      n++;
+    }
+  /* Its ends are sharper with half of its height for a floor. */
+  float half = n ? (float)(sum / n / 2) : 0;
+  return half <= NI_CAUSE_OWN_FLOOR || ni_find_longest_above(x, bins, half, from, to);
+}
+
+/* The mean of a row's bins from..to; NAN: none says anything. */
+static float get_interval_mean(const float *row, uint32_t from, uint32_t to) {
+  double sum = 0;
+  uint32_t seen = 0;
+  for (uint32_t k = from; k < to; k++)
+    if (!isnan(row[k])) {
+      sum += fminf(row[k], 1);
+      seen++;
+    }
+  return seen ? (float)(sum / seen) : NAN;
+}
+
+/* One standard deviation of n numbers in order, by those that are not slow (NI_CAUSE_SPREAD). */
+static float measure_apart(const float *x, size_t n) {
+  if (n < SPREAD_MIN)
+    return 0;
+  const size_t low = (size_t)(NI_CAUSE_SPREAD_LOW * (double)(n - 1) + 0.5);
+  const size_t high = (size_t)(NI_CAUSE_SPREAD_HIGH * (double)(n - 1) + 0.5);
+  return (x[high] - x[low]) / NI_CAUSE_SPREAD;
+}
+
+/*
+ * How far the ranks of all teams of a class lie apart, each beside its own team: a team alone has too few to
+ * tell.
+ */
+static float measure_apart_of_teams(struct ni_lateness *w, uint32_t but, uint32_t from, uint32_t to) {
+  const struct ni_blame *b = w->b;
+  const uint32_t every = b->n_ranks / OTHERS + 1;
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i += every) {
+    const float mean = get_interval_mean(&w->of_teams[(size_t)i * b->bins], from, to);
+    const bool is_peer = i != but && b->rank[i].cls == b->rank[but].cls;
+    if (is_peer && !isnan(mean))
+      w->means[n++] = mean;
+  }
+  (void)ni_blame_quantile(w->means, n, 0.5); /* puts them in order */
+  return measure_apart(w->means, n);
+}
+
+/* So many members are not of this one's team. */
+static uint32_t count_other_teams(const struct ni_lateness *w, uint32_t but) {
+  const struct ni_blame_rank *rank = w->b->rank;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < w->c.n; i++)
+    n += rank[w->c.member[i]].team != rank[w->c.member[but]].team;
+  return n;
+}
+
+/*
+ * The baseline of the other members in these bins; *apart: how far they lie apart there. It is asked for once
+ * more, in these bins alone, because chance chose them, and because means have a tail that medians do not
+ * show. Those of its own team wait for a late one within their operations, more than others do, and where
+ * they compute beside that their own time is shorter: where there are enough others only these are asked.
+ */
+static float find_peer_baseline(struct ni_lateness *w, uint32_t but, uint32_t from, uint32_t to,
+                                float *apart) {
+  const uint32_t every = w->c.n / OTHERS + 1, team = w->b->rank[w->c.member[but]].team;
+  const bool has_others = team != NI_BLAME_NONE && count_other_teams(w, but) >= SPREAD_MIN;
+  if (w->of_teams)
+    *apart = measure_apart_of_teams(w, w->c.member[but], from, to);
+  size_t n = 0;
+  for (uint32_t i = 0; i < w->c.n; i += every) {
+    if (has_others && w->b->rank[w->c.member[i]].team == team)
+      continue;
+    const float mean = get_interval_mean(&w->x[(size_t)i * w->b->bins], from, to);
+    if (i != but && !isnan(mean))
+      w->means[n++] = mean;
+  }
+  const float baseline = ni_blame_quantile(w->means, n, NI_CAUSE_BASELINE);
+  if (!w->of_teams)
+    *apart = measure_apart(w->means, n);
+  return n ? baseline : 0;
+}
+
+/*
+ * Sets x to NAN for bins that say nothing about bursts. A rank that stops for half a step moves what the
+ * others do in that step and in the next one. A slow network does so, too.
+ */
+static void mask_moved_bins(const struct ni_lateness *w, float *x) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t k = 0; k < b->bins; k++)
+    if (w->crowded[k] || (k && w->crowded[k - 1]))
+      x[k] = NAN;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    for (uint32_t k = 0; b->rank[i].judged && k < b->bins; k++) {
+      const struct ni_blame_cell *c = ni_blame_cell_at(b, i, k);
+      if (!c || c->burst < w->c.of_us / 2)
+        continue;
+      x[k] = NAN;
+      if (k + 1 < b->bins)
+        x[k + 1] = NAN;
+    }
+}
+
+/* The median area of the members on other hosts; where there is one host, of all members. */
+static float find_baseline_area(struct ni_lateness *w, uint32_t member, const float *areas) {
+  const uint32_t host = ni_blame_host(w->b, w->c.member[member]);
+  size_t n = 0;
+  for (uint32_t i = 0; i < w->c.n; i++)
+    if (ni_blame_host(w->b, w->c.member[i]) != host)
+      w->scratch[n++] = areas[i];
+  if (n < 2)
+    memcpy(w->scratch, areas, (n = w->c.n) * sizeof *areas);
+  return ni_blame_quantile(w->scratch, n, n > 2 ? 0.5 : 0);
+}
+
+/*
+ * Finds bursts of this shape. They replace those that a member has already where they hold clearly more: of
+ * many single bins some are neighbours by chance. seen: room for the bins of one member.
+ */
+static void find_bursts(struct ni_lateness *w, float noise, enum ni_burst_shape shape, const float *masked,
+                        float *seen) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; i < w->c.n; i++) {
+    struct ni_rank_lateness *l = &w->late[w->c.member[i]];
+    const float *x = &w->x[(size_t)i * b->bins];
+    for (uint32_t k = 0; k < b->bins; k++)
+      seen[k] = isnan(masked[k]) ? NAN : x[k];
+    bool *hit = calloc(b->bins + 1, sizeof *hit); /* no memory: it is judged as one interval */
+    const struct ni_bursts found =
+        hit ? ni_find_bursts(seen, b->bins, noise, shape, hit) : (struct ni_bursts){0};
+    w->means[i] = found.area;
+    const bool is_more = found.n && found.area > SINGLE_MORE * l->area;
+    if (is_more)
+      free(l->hit);
+    if (is_more)
+      *l = (struct ni_rank_lateness){.bursts = found.n,
+                                     .shape = shape,
+                                     .hit = hit,
+                                     .to = b->bins,
+                                     .share = found.excess,
+                                     .excess_us = found.excess * w->c.of_us,
+                                     .of_gaps = found.excess * w->c.of_us / w->c.level_us,
+                                     .seen_us = w->c.level_us,
+                                     .n_peers = w->c.n,
+                                     .area = found.area};
+    else
+      free(hit);
+  }
+}
+
+/*
+ * Own time that is longer in bursts. Where bins are long by chance, those of the peers are as well. So a rank
+ * keeps its bursts only if they are several times what its peers on other hosts have.
+ */
+static void judge_bursts(struct ni_lateness *w, float noise) {
+  const struct ni_blame *b = w->b;
+  float *masked = calloc(2 * ((size_t)b->bins + 1), sizeof *masked);
+  if (!masked)
+    return; /* then they are judged as one interval */
+  mask_moved_bins(w, masked);
+  /* the first and the last bin are begun or ended in the middle of a step */
+  for (uint32_t i = 0; i < w->c.n; i++)
+    w->x[(size_t)i * b->bins] = w->x[(size_t)(i + 1) * b->bins - 1] = NAN;
+  for (uint32_t shape = 0; shape < NI_BURST_SHAPES; shape++) {
+    find_bursts(w, noise, shape, masked, masked + b->bins + 1);
+    for (uint32_t i = 0; i < w->c.n; i++) {
+      struct ni_rank_lateness *l = &w->late[w->c.member[i]];
+      if (!l->bursts || l->shape != shape || l->area > NI_CAUSE_BURSTS * find_baseline_area(w, i, w->means))
+        continue;
+      free(l->hit);
+      *l = (struct ni_rank_lateness){0};
+    }
+  }
+  free(masked);
+}
+
+static void judge_rank(struct ni_lateness *w, uint32_t i, float noise) {
+  const struct ni_blame *b = w->b;
+  float *x = &w->x[(size_t)i * b->bins];
+  struct ni_rank_lateness *l = &w->late[w->c.member[i]];
+  uint32_t from, to, n = 0;
+  double sum = 0;
+  if (l->bursts || ni_launches_pace(&w->launches, w->c.member[i]))
+    return;
+  memcpy(w->scratch, x, b->bins * sizeof *x);
+  for (uint32_t k = 0; k < b->bins; k++)
+    if (x[k] > 1)
+      x[k] = 1; /* one bin says no more than that */
+  if (!find_late_interval(x, b->bins, &from, &to))
+    return;
+  for (uint32_t k = from; k < to; k++)
+    if (!isnan(x[k])) {
+      sum += w->scratch[k];
+      n++;
+    }
+  float mean = n ? (float)(sum / n) : 0;
+  if (n < NI_CAUSE_BINS || mean < NI_CAUSE_OWN)
+    return;
+  float apart = 0;
+  mean -= find_peer_baseline(w, i, from, to, &apart);
+  const float own = w->of_teams && w->c.n <= TEAM_FEW ? OWN_OF_FEW : NI_CAUSE_OWN;
+  float least = fmaxf(fmaxf(own, NI_CAUSE_APART * apart), NI_CAUSE_SIGMA * noise / sqrtf((float)n));
+  if (mean < least || mean * (float)n < NI_CAUSE_OF_RUN * (float)b->bins)
+    return;
+  const uint32_t near = ni_cause_near_end(b);
+  *l = (struct ni_rank_lateness){.late = true,
+                                 .of_team = w->of_teams != NULL,
+                                 .from = from <= near ? 0 : from,
+                                 .to = to + near >= b->bins ? b->bins : to,
+                                 .excess_us = mean * w->c.of_us,
+                                 .share = mean,
+                                 .of_gaps = mean * w->c.of_us / w->c.level_us,
+                                 .seen_us = w->c.level_us,
+                                 .n_peers = w->c.n,
+                                 .lead = w->c.lead[w->c.member[i]]};
+  /* Places are means over the run. An interval of the run adds less to each of them, by one factor. */
+  const float of_run = (float)(l->to - l->from) / (float)b->bins;
+  if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* the sum of its gaps says nothing then */
+    l->excess_us *= l->lead.of_sum;
+    l->share = l->lead.rate / of_run;
+    l->seen_us = 0;
+    l->lead = (struct ni_lead){.part = 1};
+    l->late = l->share >= NI_CAUSE_OWN_FLOOR;
+  }
+}
+
+/*
+ * A CPU that launches too slowly: the GPU is idle before kernels that begin as soon as they are launched, far
+ * more than elsewhere in the job, and its own time is longer in all than that of its peers. Own time in
+ * single places says little then: what is waited for changes from step to step. Where that made the own time
+ * look shorter, idle time is longer.
+ */
+static void judge_launches(struct ni_lateness *w) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct ni_blame_rank *o = &b->rank[i];
+    struct ni_launches_of of = {0};
+    float late = (float)(o->late_idle_us / o->n_steps), excess = 0;
+    uint32_t from, to;
+    /* most of what it launches is not in the logs */
+    if (b->waits_unseen && o->team == NI_BLAME_NONE)
+      continue;
+    if (!w->launches.late[i] || !ni_launches_stand_out(&w->launches, i))
+      continue;
+    for (int k = 0; k < 2 && excess <= 0;
+         k++) /* messages of stages move what is waited for most: there idle time first */
+      excess = ni_launches_find_excess(&w->launches, i, (k == 1) != b->stages, &of);
+    if (excess <= 0)
+      continue;
+    if (excess > LAUNCH_MOST * late)
+      excess = LAUNCH_MOST * late;
+    const float part = w->c.lead[i].rate > 0 ? w->c.lead[i].of_sum : 1; /* its gaps add up to more */
+    const float times = ni_launches_find_interval(&w->launches, i, &from, &to);
+    if (times <= 0)
+      continue;
+    excess *= times;
+    late *= times;
+    free(w->late[i].hit);
+    w->late[i] = (struct ni_rank_lateness){.launch = true,
+                                           .no_peers = !of.has_peers,
+                                           .from = from,
+                                           .to = to,
+                                           .excess_us = excess,
+                                           .share = excess / of.baseline,
+                                           .of_gaps = late / (late - excess) - 1,
+                                           .lead = {.part = part, .apart = part >= 1},
+                                           .n_peers = of.others + 1};
+  }
+}
+
+static void keep_of_teams(struct ni_lateness *w) {
+  const uint32_t bins = w->b->bins;
+  for (uint32_t i = 0; i < w->c.n; i++)
+    memcpy(&w->of_teams[(size_t)w->c.member[i] * bins], &w->x[(size_t)i * bins], bins * sizeof *w->x);
+}
+
+/*
+ * The ranks of a class, or those of one team of it. measure: they are compared, and nobody is judged until
+ * all teams are.
+ */
+static int judge_members(struct ni_lateness *w, uint32_t cls, const uint32_t *team, bool measure) {
+  const struct ni_blame *b = w->b;
+  const bool again = team && b->teams_wait_unseen; /* their class was judged before */
+  w->c.n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].cls == cls && (!team || b->rank[i].team == *team))
+      w->c.member[w->c.n++] = i;
+  if (w->c.n < 2 || b->bins < 2 * NI_CAUSE_BINS)
+    return 0;
+  float *each = malloc(2 * (size_t)w->c.n * sizeof *each);
+  w->x = malloc((size_t)w->c.n * b->bins * sizeof *w->x);
+  if (!w->x || !each) {
+    free(each);
+    return -ENOMEM;
+  }
+  int e = ni_compare_places(b, &w->c);
+  if (e == 0) {
+    compute_excess(w, each);
+    if (!again)
+      store_beyond(w);
+    if (measure)
+      keep_of_teams(w);
+    const float noise = measure ? 0 : measure_rank_noise(w, each);
+    if (!measure && !again)
+      judge_bursts(w, noise);
+    for (uint32_t i = 0; i < w->c.n && !measure; i++)
+      judge_rank(w, i, noise);
+  }
+  free(w->x);
+  free(each);
+  w->x = NULL;
+  return e;
+}
+
+static int judge_each_team(struct ni_lateness *w, bool measure) {
+  const struct ni_blame *b = w->b;
+  bool *done = calloc(b->n_ranks + 1, sizeof *done);
+  int e = done ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    const struct ni_blame_rank *o = &b->rank[i];
+    const bool has_peers = o->cls != NI_BLAME_NONE && o->team != NI_BLAME_NONE;
+    if (done[i] || !o->judged || !has_peers)
+      continue;
+    e = judge_members(w, o->cls, &o->team, measure);
+    for (uint32_t k = 0; k < w->c.n; k++)
+      done[w->c.member[k]] = true;
+  }
+  free(done);
+  return e;
+}
+
+/*
+ * What a rank waits for may not be in the logs. Ranks of one team wait for the same between its operations,
+ * so they are compared with each other, and how far ranks lie apart is told by all teams.
+ */
+static int judge_teams(struct ni_lateness *w) {
+  const struct ni_blame *b = w->b;
+  const size_t n = (size_t)b->n_ranks * b->bins;
+  if (!(w->of_teams = malloc((n + 1) * sizeof *w->of_teams)))
+    return -ENOMEM;
+  for (size_t i = 0; i < n; i++)
+    w->of_teams[i] = NAN;
+  int e = judge_each_team(w, true);
+  if (e == 0)
+    e = judge_each_team(w, false);
+  free(w->of_teams);
+  w->of_teams = NULL;
+  return e;
+}
+
+int ni_lateness_begin(struct ni_lateness *w, const struct ni_blame *b, const bool *crowded) {
+  *w = (struct ni_lateness){.b = b,
+                            .crowded = crowded,
+                            .late = calloc(b->n_ranks + 1, sizeof *w->late),
+                            .c.member = malloc((b->n_ranks + 1) * sizeof *w->c.member),
+                            .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w->scratch),
+                            .c.over_us = calloc(b->n_ranks + 1, sizeof *w->c.over_us),
+                            .means = malloc((b->n_ranks + 1) * sizeof *w->means),
+                            .c.lead = calloc(b->n_ranks + 1, sizeof *w->c.lead)};
+  const bool has_room = w->late && w->scratch && w->means;
+  const bool has_room_to_compare = w->c.member && w->c.over_us && w->c.lead;
+  return has_room && has_room_to_compare ? ni_launches_begin(&w->launches, b) : -ENOMEM;
+}
+
+int ni_lateness_judge(struct ni_lateness *w) {
+  const struct ni_blame *b = w->b;
+  int e = 0;
+  for (uint32_t c = 0; e == 0 && c < b->n_classes && !b->waits_unseen; c++)
+    e = judge_members(w, c, NULL, false);
+  if (e == 0 && (b->waits_unseen || b->teams_wait_unseen))
+    e = judge_teams(w);
+  if (e == 0)
+    judge_launches(w);
+  return e;
+}
+
+void ni_lateness_end(struct ni_lateness *w) {
+  for (uint32_t i = 0; w->late && i < w->b->n_ranks; i++)
+    free(w->late[i].hit);
+  ni_launches_end(&w->launches);
+  free(w->late);
+  free(w->c.member);
+  free(w->scratch);
+  free(w->c.over_us);
+  free(w->means);
+  free(w->c.lead);
+}

@@ -1,0 +1,51 @@
+/*
+ * How late each rank is: own time beside that of its peers, bin by bin, in an interval or in bursts, and idle
+ * time before late launches. Nobody is named here (late_ranks.c).
+ *
+ * Ranks of a class are compared with each other. Where what ranks wait for may not be in the logs, those of a
+ * team are. Who is judged by bursts or by late launches is not judged by an interval.
+ *
+ * Threads: the main one. Ownership: ni_lateness_end() frees all. Failure: -ENOMEM.
+ */
+#ifndef NI_BLAME_LATENESS_H
+#define NI_BLAME_LATENESS_H
+
+#include "causes.h"
+#include "compare.h"
+#include "launches.h"
+#include "exporter/model/sums/spells/spells.h"
+
+struct ni_rank_lateness { /* what one rank shows */
+  bool late, launch;
+  bool of_team;  /* of late: beside its team, where what all of a team wait for may not be in the logs */
+  bool no_peers; /* of launch: it was compared with ranks that do other work */
+  uint32_t from, to;
+  uint32_t bursts; /* its own time is longer in so many of them: in bins of hit, owned */
+  float area;      /* of bursts: ni_bursts */
+  enum ni_burst_shape shape;
+  bool *hit;
+  float excess_us, share, of_gaps, seen_us;
+  struct ni_lead lead;
+  uint32_t n_peers;
+};
+
+struct ni_lateness {
+  const struct ni_blame *b;
+  struct ni_launches launches;
+  struct ni_compared c;          /* the class at hand */
+  struct ni_rank_lateness *late; /* by rank */
+  /* [member][bin]: own time beyond that of its peers, as a part of `of_us`; NAN: nothing */
+  float *x;
+  /* [rank][bin]: the same of all teams, while ranks are compared with their team; else NULL */
+  float *of_teams;
+  float *scratch, *means;
+  const bool *crowded; /* bins in which the network was slow */
+};
+
+/* crowded: bins in which the network was slow. w is set in any case, for ni_lateness_end(). 0 or -ENOMEM. */
+int ni_lateness_begin(struct ni_lateness *w, const struct ni_blame *b, const bool *crowded);
+/* Fills late of all ranks, and b->beyond_us for the heat map (evidence/lateness_map.h). 0 or -ENOMEM. */
+int ni_lateness_judge(struct ni_lateness *w);
+void ni_lateness_end(struct ni_lateness *w);
+
+#endif

@@ -1,0 +1,606 @@
+/*
+ * Who is named and what it costs, rule by rule at the thresholds: the replay of a block, and links.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "exporter/model/sums/ranks/pass.h"
+#include "exporter/model/sums/ranks/places.h"
+#include "exporter/model/sums/blame/replay.h"
+
+static bool near(double got, double want) { return got > want - 0.5 && got < want + 0.5; }
+
+enum { STEPS = NI_BLAME_BLOCK, OWN = 100, LATE = 130, TRANSFER = 10 };
+
+/*
+ * Two ranks with one operation in each step of a block; rank 1 computes 130 us before it instead of 100, once
+ * with a pause of 50 more.
+ */
+struct two {
+  struct ni_blame b;
+  struct ni_summary s;
+  struct ni_comm_row comm;
+  struct ni_process process;
+  struct ni_blame_rank rank[2];
+  struct ni_blame_slot slot;
+  struct ni_blame_link link;
+  uint64_t hash;
+  struct ni_causes causes;
+  struct ni_cause *cause;
+  uint32_t item;
+};
+
+static struct two *new_two(enum ni_finding_kind kind, uint32_t item) {
+  struct two *t = calloc(1, sizeof *t);
+  t->s = (struct ni_summary){.comm = &t->comm, .n_comms = 1, .process = &t->process, .n_hosts = 1};
+  t->b = (struct ni_blame){.s = &t->s,
+                           .rank = t->rank,
+                           .n_ranks = 2,
+                           .link = &t->link,
+                           .n_links = 1,
+                           .bins = STEPS,
+                           .bin_steps = 1,
+                           .steps = STEPS - 1,
+                           .sample_every = 1};
+  for (uint32_t r = 0; r < 2; r++) {
+    struct ni_blame_rank *o = &t->rank[r];
+    *o = (struct ni_blame_rank){.judged = true,
+                                .slot = &t->slot,
+                                .n_slots = 1,
+                                .token_hash = &t->hash,
+                                .n_sample = STEPS,
+                                .sample_ns = r * 30000};
+    o->last_ns = 1000 * (40 + (STEPS - 1) * (LATE + TRANSFER) + 50);
+    o->sample = calloc(STEPS, sizeof *o->sample);
+    for (uint32_t i = 0; i < STEPS; i++) {
+      bool pause = i == 5 && r == 1;
+      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? LATE + TRANSFER : 0,
+                                               .exec_us = TRANSFER + (r == 0 ? 30 : 0),
+                                               .gap_us = r ? LATE + pause * 50 : OWN,
+                                               .pause_us = (float)pause * 50,
+                                               .sn = i,
+                                               .step = i,
+                                               .main = i > 0,
+                                               .launched_late = i % 4 == 0};
+    }
+  }
+  t->item = item;
+  t->cause = &t->causes.item[0];
+  *t->cause = (struct ni_cause){.kind = kind,
+                                .item = &t->item,
+                                .n_items = 1,
+                                .to = STEPS,
+                                .share = 0.3f,
+                                .of_gaps = 0.3f,
+                                .lead = {1, 1}};
+  t->causes.n = 1;
+  return t;
+}
+
+static double cost(struct two *t) {
+  struct ni_replay out;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  double us = t->cause->cost_us;
+  assert_int_equal(out.blocks, 1);
+  assert_true(near(out.own * out.run_us + out.pauses * out.run_us + out.transfer * out.run_us, out.run_us));
+  assert_true(near(out.pauses * out.run_us, 50) && near(out.transfer * out.run_us, STEPS * TRANSFER));
+  assert_null(t->rank[0].sample);
+  free(t);
+  return us;
+}
+
+static void test_replay(void **state) {
+  (void)state;
+  assert_true(near(cost(new_two(NI_FIND_LATE_RANK, 1)), 30 * (STEPS - 1)));
+  assert_true(cost(new_two(NI_FIND_LATE_RANK, 0)) == 0); /* nobody waits for it */
+  assert_true(near(cost(new_two(NI_FIND_PAUSES, 1)), 50));
+  struct two *t = new_two(NI_FIND_LATE_RANK, 1);
+  t->cause->from = 3;
+  t->cause->to = 7;
+  assert_true(near(cost(t), 30 * 4));
+  t = new_two(NI_FIND_LATE_RANK, 1);
+  t->cause->launch = true;
+  assert_true(near(cost(t), 30));    /* step 4: the first has nothing before it */
+  t = new_two(NI_FIND_LATE_RANK, 1); /* the other one runs ahead: the longest gap is all that it is late */
+  t->cause->excess_us = 30;
+  t->cause->lead = (struct ni_lead){.part = 0.5f};
+  assert_true(near(cost(t), 15 * STEPS));
+  t = new_two(NI_FIND_SLOW_PAIR, 0);
+  t->cause->links = true;
+  t->cause->share = 1;
+  assert_true(near(cost(t), STEPS * TRANSFER / 2));
+  /* more is taken away than it is late: then the other one is waited for */
+  t = new_two(NI_FIND_LATE_RANK, 1);
+  t->cause->of_gaps = 1;
+  assert_true(near(cost(t), 30 * (STEPS - 2) + LATE / 2));
+}
+
+/*
+ * Four communicators of two ranks on hosts of their own, one operation of 100 us in each step of 10 ms.
+ * link[0] is the one that a test makes slow: 1000 us, from a bin to a bin.
+ */
+enum { BINS = 60, LINKS = 4 };
+struct fabric {
+  struct ni_blame b;
+  struct ni_summary s;
+  struct ni_blame_rank rank[2 * LINKS];
+  struct ni_process process[2 * LINKS];
+  struct ni_host host[2 * LINKS];
+  struct ni_comm_row comm[LINKS];
+  struct ni_blame_link link[LINKS];
+  struct ni_blame_cell cell[2 * LINKS][BINS];
+  uint32_t of[LINKS][2];
+  float us[LINKS][BINS];
+  struct ni_causes causes;
+};
+
+static struct fabric *new_fabric(void) {
+  struct fabric *f = calloc(1, sizeof *f);
+  f->s = (struct ni_summary){.process = f->process,
+                             .n_processes = 2 * LINKS,
+                             .host = f->host,
+                             .n_hosts = 2 * LINKS,
+                             .comm = f->comm};
+  f->b = (struct ni_blame){.s = &f->s,
+                           .rank = f->rank,
+                           .n_ranks = 2 * LINKS,
+                           .link = f->link,
+                           .n_links = LINKS,
+                           .bins = BINS,
+                           .steps = BINS,
+                           .bin_steps = 1};
+  for (uint32_t r = 0; r < 2 * LINKS; r++) {
+    f->process[r].host = r;
+    f->rank[r] = (struct ni_blame_rank){.process = r,
+                                        .judged = true,
+                                        .n_steps = BINS,
+                                        .n_bins = BINS,
+                                        .last_ns = BINS * INT64_C(10000000),
+                                        .cell = f->cell[r]};
+    /* A host's clock is of no account, and one that steps by 2 s is outvoted. */
+    for (uint32_t k = 0; k < BINS; k++)
+      f->cell[r][k].start_ns =
+          1 + k * INT64_C(10000000) + r * INT64_C(7000000000) + (r == 7 && k > 11) * INT64_C(2000000000);
+  }
+  for (uint32_t i = 0; i < LINKS; i++) {
+    f->comm[i].n_ranks = 2;
+    f->of[i][0] = 2 * i;
+    f->of[i][1] = 2 * i + 1;
+    for (uint32_t k = 0; k < BINS; k++)
+      f->us[i][k] = 100;
+    f->link[i] = (struct ni_blame_link){.comm = i,
+                                        .from = -1,
+                                        .to = -1,
+                                        .rank = f->of[i],
+                                        .n_ranks = 2,
+                                        .host = -1,
+                                        .us = f->us[i],
+                                        .per_step = 1,
+                                        .mean_us = 100,
+                                        .quiet_us = 100,
+                                        .usual_us = 100,
+                                        .alike = LINKS};
+  }
+  return f;
+}
+
+/* Link 0 is slow from..to, and these steps are as much longer on all ranks. */
+static void drop(struct fabric *f, uint32_t from, uint32_t to, float us) {
+  for (uint32_t k = from; k < to; k++) {
+    f->us[0][k] = us;
+    for (uint32_t r = 0; r < 2 * LINKS; r++)
+      for (uint32_t later = k + 1; later < BINS; later++)
+        f->cell[r][later].start_ns += (int64_t)(us - 100) * 1000;
+  }
+}
+
+/* The cause that links are; NULL: none. Its cost by the clock is filled where it has one. */
+static const struct ni_cause *caused(struct fabric *f) {
+  assert_int_equal(ni_find_slow_links(&f->b, &f->causes), 0);
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  return f->causes.n ? &f->causes.item[0] : NULL;
+}
+
+static void free_fabric(struct fabric *f) {
+  ni_causes_free(&f->causes);
+  free(f);
+}
+
+static void test_flapping(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric();
+  drop(f, 10, 14, 1000);
+  drop(f, 30, 33, 1000);
+  f->us[0][31] = 100; /* one step within: still the same drop */
+  const struct ni_cause *c = caused(f);
+  assert_true(c && f->causes.n == 1 && c->kind == NI_FIND_FLAPPING && c->link == NI_FIND_SLOW_PAIR &&
+              c->level == NI_LEVEL_RANK);
+  assert_true(c->bins_hit == 2 && c->from == 10 && c->to == 33 && near(c->share, 54.0 / 7));
+  for (uint32_t k = 0; k < BINS; k++)
+    assert_int_equal(ni_cause_is_active(c, k), (k >= 10 && k < 14) || (k >= 30 && k < 33));
+  assert_true(ni_cause_comes_and_goes(&f->b, c) && fabs(c->cost_us - 7 * 900) < 10);
+  free_fabric(f);
+
+  f = new_fabric(); /* once: it is slow, from there to there */
+  drop(f, 10, 16, 1000);
+  c = caused(f);
+  assert_true(c && c->kind == NI_FIND_SLOW_PAIR && !c->at && c->from == 10 && c->to == 16 &&
+              near(c->share, 9) && fabs(c->cost_us - 6 * 900) < 10);
+  free_fabric(f);
+
+  f = new_fabric(); /* most of the time: the rest says nothing of what is usual */
+  drop(f, 2, 25, 1000);
+  drop(f, 30, 55, 1000);
+  c = caused(f);
+  assert_true(c && c->kind == NI_FIND_SLOW_PAIR && !ni_cause_comes_and_goes(&f->b, c) && c->cost_us == 0);
+  free_fabric(f);
+
+  f = new_fabric(); /* the first and the last bin are not whole */
+  drop(f, 0, 1, 5000);
+  drop(f, 59, 60, 5000);
+  drop(f, 20, 25, 1000);
+  c = caused(f);
+  assert_true(c && c->kind == NI_FIND_SLOW_PAIR);
+  free_fabric(f);
+}
+
+/*
+ * A link that is down for a second stops one operation; the others of that step, which say how long it takes, are
+ * as quick as ever. Twice; once; on all links, which is no link's.
+ */
+static void test_stops(void **state) {
+  (void)state;
+  for (int how = 0; how < 3; how++) {
+    struct fabric *f = new_fabric();
+    float longest[LINKS][BINS];
+    for (uint32_t i = 0; i < LINKS; i++) {
+      for (uint32_t k = 0; k < BINS; k++) {
+        const bool stops = (k == 10 || (k == 30 && how != 1)) && (i == 0 || how == 2);
+        longest[i][k] = stops ? 1e6f : 110;
+      }
+      f->link[i].longest = longest[i];
+      f->link[i].usual_longest = 110;
+    }
+    const struct ni_cause *c = caused(f);
+    const bool is_named = c && c->kind == NI_FIND_FLAPPING && c->link == NI_FIND_SLOW_PAIR;
+    assert_true(how ? !c : is_named && c->bins_hit == 2 && c->from == 10 && c->to == 31);
+    assert_true(how ||
+                (ni_cause_is_active(c, 10) && ni_cause_is_active(c, 30) && !ni_cause_is_active(c, 20)));
+    free_fabric(f);
+  }
+}
+
+/*
+ * Two of four communicators between the same hosts are slow: what they share there is named once, since each
+ * of them alone would cost nothing. Where they share no host they are two causes.
+ */
+static void test_slow_beside(void **state) {
+  (void)state;
+  for (int how = 0; how < 2; how++) {
+    struct fabric *f = new_fabric();
+    for (uint32_t r = 0; r < 2 * LINKS && how == 0; r++)
+      f->process[r].host = r % 2;
+    for (uint32_t k = 0; k < BINS; k++)
+      f->us[0][k] = f->us[1][k] = 150;
+    const struct ni_cause *c = caused(f);
+    assert_int_equal(f->causes.n, how ? 2 : 1);
+    assert_int_equal(c->kind, how ? NI_FIND_SLOW_PAIR : NI_FIND_SLOW_COMM);
+    assert_int_equal(c->n_items, how ? 1 : 2);
+    free_fabric(f);
+  }
+}
+
+/* 7 % longer all the time: of four nobody knows whether that is chance; of many how far they lie apart tells. */
+static void test_slow_of_many(void **state) {
+  (void)state;
+  for (int how = 0; how < 3; how++) {
+    struct fabric *f = new_fabric();
+    for (uint32_t k = 0; k < BINS; k++)
+      f->us[0][k] = 107;
+    for (uint32_t i = 0; i < LINKS && how; i++) {
+      f->link[i].alike = NI_CAUSE_LIKE_MIN;
+      f->link[i].apart = how == 1 ? 0.005f : 0.02f;
+    }
+    assert_true(!caused(f) == (how != 1));
+    free_fabric(f);
+  }
+}
+
+/*
+ * All links are slow in two bins that stand alone; in one, which may be anything; as much as they differ
+ * anyway.
+ */
+/*
+ * What comes each third step leaves no bin that is not beside it: those beside it are quiet. The first steps
+ * of a job are long, and no measure of any.
+ */
+static void test_dense_clock_cost(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric();
+  uint32_t n = 0;
+  drop(f, 1, 2, 9000);
+  for (uint32_t k = 5; k + 2 < BINS; k += 3)
+    drop(f, k, k + 1, 600);
+  struct ni_cause *c = ni_cause_add(&f->causes, NI_FIND_PAUSES, NI_LEVEL_RANK, 0);
+  c->to = BINS;
+  c->at = calloc(BINS + 1, sizeof *c->at);
+  for (uint32_t k = 5; k + 2 < BINS; k += 3, n++)
+    c->at[k] = true;
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(fabs(c->cost_us - n * 500.0) < 0.05 * n * 500 && c->low_us > 0.8 * c->cost_us);
+  free_fabric(f);
+}
+
+/* Another cause in all other bins leaves no quiet one. A pause is counted as if it were alone then. */
+static void test_clock_cost_beside_others(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric();
+  uint32_t n = 0;
+  struct ni_cause *c = ni_cause_add(&f->causes, NI_FIND_PAUSES, NI_LEVEL_RANK, 0);
+  struct ni_cause *other = ni_cause_add(&f->causes, NI_FIND_FLAPPING, NI_LEVEL_COMM, 0);
+  c->to = other->to = BINS;
+  c->most_us = 1e9;
+  c->at = calloc(BINS + 1, sizeof *c->at);
+  other->at = calloc(BINS + 1, sizeof *other->at);
+  other->links = true;
+  for (uint32_t k = 2; k + 2 < BINS; k++) {
+    c->at[k] = k % 3 == 0;
+    other->at[k] = !c->at[k];
+    if (!c->at[k])
+      continue;
+    drop(f, k, k + 1, 600);
+    n++;
+  }
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(!c->not_clocked && fabs(c->cost_us - n * 500.0) < 0.05 * n * 500);
+  free_fabric(f);
+}
+
+/* Late from bin 20 on: no more than steps are longer from there on, unless another cause begins as well. */
+static void test_bound_by_clock(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric();
+  drop(f, 20, BINS, 400);
+  struct ni_cause *c = ni_cause_add(&f->causes, NI_FIND_LATE_RANK, NI_LEVEL_RANK, 0);
+  *c = (struct ni_cause){.kind = NI_FIND_LATE_RANK, .from = 20, .to = BINS, .excess_us = 900};
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(fabs(c->most_us - (BINS - 20) * 300.0) < 0.05 * (BINS - 20) * 300);
+  c->most_us = 0;
+  struct ni_cause *other = ni_cause_add(&f->causes, NI_FIND_LATE_RANK, NI_LEVEL_RANK, 1);
+  *other = (struct ni_cause){.kind = NI_FIND_LATE_RANK, .to = 20, .excess_us = 900};
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(c->most_us == 0);
+  free_fabric(f);
+}
+
+static void test_congestion(void **state) {
+  (void)state;
+  for (int how = 0; how < 3; how++) {
+    struct fabric *f = new_fabric();
+    for (uint32_t k = 0; k < BINS; k++)
+      for (uint32_t i = 0; i < LINKS; i++)
+        f->us[i][k] = how == 2 ? 70 + (float)(k * 37 % 11) * 8 : k == 10 || (k == 30 && how == 0) ? 400 : 100;
+    const struct ni_cause *c = caused(f);
+    assert_true(how ? !c : c && c->kind == NI_FIND_CONGESTION && c->bins_hit == 2);
+    free_fabric(f);
+  }
+}
+
+static void test_not_slow(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric(); /* sizes that differ from step to step */
+  for (uint32_t k = 0; k < BINS; k++)
+    f->us[0][k] = 50 + (float)(k * 37 % 130);
+  assert_null(caused(f));
+  free_fabric(f);
+
+  f = new_fabric(); /* a rank of it has no log: who came last is not known */
+  drop(f, 10, 14, 1000);
+  drop(f, 30, 33, 1000);
+  f->comm[0].n_ranks = 3;
+  assert_null(caused(f));
+  free_fabric(f);
+
+  f = new_fabric(); /* less than two ticks of a timer of 1 us */
+  for (uint32_t i = 0; i < LINKS; i++) {
+    f->link[i].usual_us = f->link[i].quiet_us = 5;
+    f->link[i].per_step = 100;
+  }
+  for (uint32_t k = 0; k < BINS; k++)
+    for (uint32_t i = 0; i < LINKS; i++)
+      f->us[i][k] = i ? 5 : 6.5f;
+  assert_null(caused(f));
+  ni_causes_free(&f->causes);
+  for (uint32_t k = 0; k < BINS; k++)
+    f->us[0][k] = 8;
+  assert_non_null(caused(f));
+  free_fabric(f);
+}
+
+/* What a link takes usually: as long as operations of that size on like links, and not a mean ratio less. */
+static void test_usual_transfer(void **state) {
+  (void)state;
+  enum { OPS = 4 * STEPS };
+  struct two *t = new_two(NI_FIND_SLOW_PAIR, 0);
+  for (uint32_t r = 0; r < 2; r++) { /* the second link's operations, far quicker */
+    struct ni_blame_rank *o = &t->rank[r];
+    free(o->sample);
+    o->sample = calloc(OPS, sizeof *o->sample);
+    o->n_sample = OPS;
+    for (uint32_t i = 0; i < OPS; i++)
+      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 : 0,
+                                               .exec_us = i % 2 ? 10 : 40,
+                                               .gap_us = 10,
+                                               .sn = i / 2,
+                                               .step = i / 4,
+                                               .slot = i % 2,
+                                               .main = i > 0};
+  }
+  struct ni_blame_slot slot[2] = {{.link = 0}, {.link = 1}};
+  struct ni_blame_link link[2] = {{.n_ranks = 2}, {.n_ranks = 2}};
+  for (uint32_t r = 0; r < 2; r++) {
+    t->rank[r].slot = slot;
+    t->rank[r].n_slots = 2;
+  }
+  uint32_t both[2][2] = {{0, 1}, {0, 1}};
+  link[0].rank = both[0];
+  link[1].rank = both[1];
+  t->b.link = link;
+  t->b.n_links = 2;
+  t->cause->links = true;
+  t->cause->share = 1; /* it would be 20 us */
+  struct ni_replay out;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  assert_true(near(t->cause->cost_us, OPS / 2 * 30));
+  free(t);
+}
+
+/* Uneven work costs what its messages take longer, too: those of its own alone. */
+static void test_uneven_cost(void **state) {
+  (void)state;
+  uint32_t both[2] = {0, 1};
+  for (uint32_t of = 0; of < 2; of++) {
+    struct two *t = new_two(NI_FIND_UNEVEN, 1);
+    /* of 1: between others */
+    t->link = (struct ni_blame_link){.from = 0, .to = 1, .rank = both, .n_ranks = 2 - of};
+    t->cause->of = 1;
+    t->cause->more_bytes = 1;
+    t->cause->of_gaps = 0;
+    struct ni_replay out;
+    assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+    assert_true(near(t->cause->cost_us, of ? 0 : STEPS * TRANSFER / 2));
+    free(t);
+  }
+}
+
+/*
+ * Before what is launched late the GPU idles as long as it does there on ranks whose CPU is not slow: another
+ * factor in each place.
+ */
+static void test_launch_cost(void **state) {
+  (void)state;
+  enum { OPS = 4 * STEPS };
+  struct two *t = new_two(NI_FIND_LATE_RANK, 1);
+  uint32_t own[2][1] = {{0}, {1}};
+  struct ni_blame_slot slot[2][2] = {{{.link = 0, .shape = 5}, {.link = 2, .shape = 6}},
+                                     {{.link = 1, .shape = 5}, {.link = 2, .shape = 6}}};
+  struct ni_blame_link link[3] = {{.rank = own[0], .n_ranks = 1}, {.rank = own[1], .n_ranks = 1}, {0}};
+  /*
+   * four operations of its own a step: rank 1 idles 40 us before the first and 100 before the others, rank 0
+   * 40
+   */
+  for (uint32_t r = 0; r < 2; r++) {
+    struct ni_blame_rank *o = &t->rank[r];
+    free(o->sample);
+    o->sample = calloc(OPS, sizeof *o->sample);
+    o->n_sample = OPS;
+    o->slot = slot[r];
+    o->n_slots = 2;
+    for (uint32_t i = 0; i < OPS; i++)
+      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 : 0,
+                                               .exec_us = 10,
+                                               .gap_us = r && i % 4 ? 100 : 40,
+                                               .sn = i,
+                                               .step = i / 4,
+                                               .main = i > 0,
+                                               .launched_late = r};
+  }
+  t->b.link = link;
+  t->b.n_links = 3;
+  t->cause->launch = true;
+  t->cause->of_gaps = 0;
+  struct ni_replay out;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  assert_true(near(t->cause->cost_us, STEPS * 3 * 60));
+  free(t);
+}
+
+/*
+ * One communicator, in which the others wait for a slow CPU and compute what comes next meanwhile: from
+ * launch to launch that takes twice as long as the others, as before the first operation of a step, where
+ * nothing hides it. off: stamps hide in one step of four that its first operation is launched late.
+ */
+static double hidden_launch_cost(bool off) {
+  enum { STEPS_HERE = 3 * NI_BLAME_BLOCK, EACH = 4, OPS = EACH * STEPS_HERE };
+  struct two *t = new_two(NI_FIND_LATE_RANK, 1);
+  t->b.bins = STEPS_HERE;
+  t->b.steps = STEPS_HERE - 1;
+  t->cause->to = STEPS_HERE;
+  t->cause->launch = true;
+  t->cause->of_gaps = 0;
+  for (uint32_t r = 0; r < 2; r++) {
+    struct ni_blame_rank *o = &t->rank[r];
+    free(o->sample);
+    o->sample = calloc(OPS, sizeof *o->sample);
+    o->n_sample = OPS;
+    o->sample_ns = r * 200000;
+    o->last_ns = 1000 * (STEPS_HERE * (400 + 3 * 100 + EACH * 50) - 200);
+    for (uint32_t i = 0; i < OPS; i++) {
+      /* The slow one comes last, and a transfer takes 50 us. The other one has waited before and after it. */
+      const bool is_first = i % EACH == 0, is_second = i % EACH == 1;
+      const float wait = r ? 0 : is_first ? 200 : 100, waited = r ? 0 : is_second ? 200 : 100;
+      const float slow_gap = is_first ? 400 : 100, quick_gap = is_first ? 200 : 0;
+      o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 + waited + (r ? slow_gap : quick_gap) : 0,
+                                               .exec_us = 50 + wait,
+                                               .gap_us = r ? slow_gap : quick_gap,
+                                               .sn = i,
+                                               .step = i / EACH,
+                                               .main = i > 0,
+                                               .launched_late = r && !(off && is_first && i / EACH % 4 == 3)};
+    }
+  }
+  struct ni_replay out;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  assert_true(out.blocks == 3 && near(out.model, 1));
+  const double us = t->cause->cost_us;
+  free(t);
+  return us;
+}
+
+static void test_hidden_launch_cost(void **state) {
+  (void)state;
+  /* 200 us of the first of each step but for each block's first, and (50 + 100) / 2 of each other one */
+  const double most = 21 * 200 + 24 * 3 * 75, us = hidden_launch_cost(false);
+  assert_true(us > 0.97 * most && us < 1.03 * most);
+  const double off = hidden_launch_cost(true);
+  assert_true(off > 0.97 * us && off < 1.03 * us);
+}
+
+/* Operations in another order on each rank wait for each other: somebody goes on. */
+static void test_crossed(void **state) {
+  (void)state;
+  struct two *t = new_two(NI_FIND_LATE_RANK, 1);
+  struct ni_replay out;
+  for (uint32_t i = 0; i < STEPS; i++)
+    t->rank[1].sample[i].sn = STEPS - 1 - i;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  assert_int_equal(out.blocks, 1);
+  free(t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_replay),
+      cmocka_unit_test(test_crossed),
+      cmocka_unit_test(test_flapping),
+      cmocka_unit_test(test_not_slow),
+      cmocka_unit_test(test_dense_clock_cost),
+      cmocka_unit_test(test_bound_by_clock),
+      cmocka_unit_test(test_congestion),
+      cmocka_unit_test(test_usual_transfer),
+      cmocka_unit_test(test_uneven_cost),
+      cmocka_unit_test(test_launch_cost),
+      cmocka_unit_test(test_hidden_launch_cost),
+      cmocka_unit_test(test_stops),
+      cmocka_unit_test(test_slow_beside),
+      cmocka_unit_test(test_slow_of_many),
+      cmocka_unit_test(test_clock_cost_beside_others),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

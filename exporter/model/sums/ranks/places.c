@@ -130,34 +130,38 @@ static void find_usual_colls(const struct ni_places *x, const uint16_t *colls, u
   }
 }
 
-static uint32_t count_colls(const struct ni_places *x, const struct ni_blame_op *op, size_t n,
-                            struct ni_step_mark mark, uint16_t *colls) {
+/* Which step each operation is in. Returns how many end: the one behind them may not be whole. */
+static uint32_t number_steps(const struct ni_blame_op *op, size_t n, struct ni_step_mark mark,
+                             uint32_t *step_of) {
   uint32_t step = 0;
-  for (size_t i = 0; i < n; i++, op++) {
-    const bool ends = ni_steps_advance(&mark, op);
+  for (size_t i = 0; i < n; i++) {
+    const bool ends = ni_steps_advance(&mark, &op[i]);
     step += ends && !mark.n;
-    uint16_t *count = &colls[(size_t)step * x->out->n_slots + op->slot];
-    *count += x->out->slot[op->slot].kind == NI_BLAME_COLL && *count < UINT16_MAX;
+    step_of[i] = step;
     step += ends && mark.n;
   }
-  return step; /* the last one may not be whole */
+  return step;
+}
+
+static void count_colls(const struct ni_places *x, const struct ni_blame_op *op, size_t n,
+                        const uint32_t *step_of, uint16_t *colls) {
+  for (size_t i = 0; i < n; i++) {
+    uint16_t *count = &colls[(size_t)step_of[i] * x->out->n_slots + op[i].slot];
+    *count += x->out->slot[op[i].slot].kind == NI_BLAME_COLL && *count < UINT16_MAX;
+  }
 }
 
 static void count_steps_with(const struct ni_places *x, const struct ni_blame_op *op, size_t n,
-                             struct ni_step_mark mark, const uint16_t *colls, const float *most,
+                             const uint32_t *step_of, const uint16_t *colls, const float *most,
                              struct in_steps *what) {
-  uint32_t step = 0;
-  for (size_t i = 0; i < n; i++, op++) {
-    const bool ends = ni_steps_advance(&mark, op);
-    step += ends && !mark.n;
-    const bool counts = op->what < x->n_extra && x->out->slot[op->slot].kind == NI_BLAME_COLL;
-    struct in_steps *w = &what[counts ? op->what : 0];
-    if (counts && w->last != step + 1) {
-      w->last = step + 1;
-      w->with++;
-      w->more += (float)colls[(size_t)step * x->out->n_slots + op->slot] > most[op->slot];
-    }
-    step += ends && mark.n;
+  for (size_t i = 0; i < n; i++) {
+    const bool counts = op[i].what < x->n_extra && x->out->slot[op[i].slot].kind == NI_BLAME_COLL;
+    struct in_steps *w = &what[counts ? op[i].what : 0];
+    if (!counts || w->last == step_of[i] + 1)
+      continue;
+    w->last = step_of[i] + 1;
+    w->with++;
+    w->more += (float)colls[(size_t)step_of[i] * x->out->n_slots + op[i].slot] > most[op[i].slot];
   }
 }
 
@@ -171,25 +175,25 @@ static bool is_one_more(const struct in_steps *w, uint32_t steps) {
  */
 static int find_extra(struct ni_places *x, const struct ni_blame_op *op, size_t n, struct ni_step_mark mark) {
   const uint32_t slots = x->out->n_slots;
-  uint32_t marks = 1;
-  struct ni_step_mark m = mark;
+  float most[NI_BLAME_SLOTS];
   x->n_extra = x->out->n_tokens;
-  for (size_t i = 0; i < n; i++)
-    marks += ni_steps_advance(&m, &op[i]);
-  uint16_t *colls = calloc((size_t)(marks + 1) * slots, sizeof *colls);
-  struct in_steps *what = calloc(x->n_extra + 1, sizeof *what);
-  float *scratch = malloc((marks + 1) * sizeof *scratch), most[NI_BLAME_SLOTS];
   x->extra = calloc(x->n_extra + 1, sizeof *x->extra);
-  const bool has_room = colls && what && scratch && x->extra;
+  struct in_steps *what = calloc(x->n_extra + 1, sizeof *what);
+  uint32_t *step_of = malloc((n + 1) * sizeof *step_of);
+  const uint32_t steps = step_of ? number_steps(op, n, mark, step_of) : 0;
+  uint16_t *colls = calloc((size_t)(steps + 1) * slots, sizeof *colls);
+  float *scratch = malloc((steps + 1) * sizeof *scratch);
+  const bool has_room = x->extra && what && step_of && colls && scratch;
   if (has_room) {
-    const uint32_t steps = count_colls(x, op, n, mark, colls);
+    count_colls(x, op, n, step_of, colls);
     find_usual_colls(x, colls, steps, scratch, most);
-    count_steps_with(x, op, n, mark, colls, most, what);
+    count_steps_with(x, op, n, step_of, colls, most, what);
     for (uint32_t i = 0; i < x->n_extra; i++)
       x->extra[i] = is_one_more(&what[i], steps);
   }
-  free(colls);
   free(what);
+  free(step_of);
+  free(colls);
   free(scratch);
   return has_room ? 0 : -ENOMEM;
 }

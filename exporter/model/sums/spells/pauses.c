@@ -52,6 +52,7 @@ struct pause_judge {
   struct rank_pauses *of; /* by rank */
   struct rank_pauses all; /* moments in which nearly all ranks pause */
   uint32_t judged;
+  uint32_t *pausing; /* ranks that pause in a step, at most: few steps are worth a look at all ranks */
   float *scratch;
 };
 
@@ -137,8 +138,18 @@ static const struct ni_spell_moment *find_moment_in(const struct rank_pauses *p,
   return m || !or_next ? m : find_moment(p, step + 1);
 }
 
+static void count_pausing(struct pause_judge *w) {
+  for (uint32_t i = 0; i < w->b->n_ranks; i++)
+    for (uint32_t k = 0; k < w->of[i].n; k++)
+      if (w->of[i].at[k].step <= w->b->steps + 1)
+        w->pausing[w->of[i].at[k].step]++;
+}
+
 /* How long most ranks pause in that step; 0: not nearly all of them do. */
 static float measure_common_pause(struct pause_judge *w, uint32_t step, bool or_next) {
+  const uint32_t most = w->pausing[step] + (or_next ? w->pausing[step + 1] : 0);
+  if ((float)most < OF_ALL * (float)w->judged)
+    return 0;
   size_t n = 0;
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
     const struct ni_spell_moment *m = find_moment_in(&w->of[i], step, or_next);
@@ -173,8 +184,10 @@ static int split_off_common(struct pause_judge *w) {
   struct rank_pauses *all = &w->all;
   all->at = malloc((b->steps + 2) * sizeof *all->at);
   all->in = calloc(b->steps + 2, sizeof *all->in);
-  if (!all->at || !all->in)
+  w->pausing = calloc(b->steps + 3, sizeof *w->pausing);
+  if (!all->at || !all->in || !w->pausing)
     return -ENOMEM;
+  count_pausing(w);
   for (uint32_t step = 0; w->judged > 1 && step <= b->steps; step++) {
     float us = measure_common_pause(w, step, false);
     const bool or_next = us <= 0 && measure_common_pause(w, step + 1, false) <= 0;
@@ -565,6 +578,7 @@ int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
   }
   free(w.all.at);
   free(w.all.in);
+  free(w.pausing);
   free(w.of);
   free(w.scratch);
   free(member);

@@ -205,6 +205,7 @@ static void test_places_of_groups(void **state) {
   }
   assert_true(j->x.inner[0]); /* one collective, and two groups: not six messages */
   assert_int_equal(inner, 2); /* before the first group, and before the collective */
+  ni_places_free(&j->x);
   free(j);
 }
 

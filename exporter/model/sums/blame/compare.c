@@ -45,8 +45,8 @@ enum { LEAD_PLACES_MIN = 4 };
 #define LEAD_MOST 0.9
 
 /*
- * Own time in all is compared with that of so many ranks or more, if they lie apart, from their lower to their
- * upper quartile, by so little.
+ * Own time in all is compared with that of so many ranks or more. A rank has to be beyond their lower
+ * quartile by so many times what lies between that one and the upper one.
  */
 enum { WHOLE_PEERS_MIN = 4 };
 #define WHOLE_HIGH 0.75

@@ -12,11 +12,24 @@
  * Where what was found comes several times a step (count_marks_in_step()): bounds of what is laid over each
  * other, and of how far it may be off.
  */
-enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, FOLD_PARTS = 2 };
+enum {
+  PERIOD_GAPS = 4096,
+  PERIOD_MOST = 8,
+  FOLD_MARKS = 1024,
+  FOLD_ROWS = 512,
+  FOLD_PARTS = 2,
+  FOLD_TIMES = 6
+};
 /* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
 #define FOLD_OFF 0.1f
 #define LEAST_DISTANCE 0.25f /* of the distance of most marks: nearer ones are of one step */
 #define FOLD_UNEVEN 0.1      /* of the operations between marks: what they differ by */
+/*
+ * So many marks make a step if they are off by this part of what single ones are, where they come FOLD_TIMES
+ * times and more. Of 1,000 rows by chance, 16 to 100 marks long, none is so; with 0.25 and 4 times 16 were.
+ */
+#define FOLD_PART 0.2f
+#define FOLD_PART_OF_GAPS 0.5f
 /* in logarithms of gaps: one that is twice as long says no more than that */
 #define FOLD_CLIP 0.7f
 #define GAP_LEAST_NS INT64_C(1000000) /* a shorter one is no begin of a step */
@@ -555,21 +568,53 @@ static float measure_fold_deviation(const float *x, uint32_t from, uint32_t to, 
 }
 
 /*
+ * How far the sums of each k numbers lie from their median, counted from the best one of the first k. Where k
+ * marks make a step its operations are always as many. In which of its parts one lies may change, as where
+ * gradients overlap with the computing: what is more in one part is less in the next, and it does not add up.
+ * Of numbers by chance it does. width: 1.
+ */
+static float measure_sum_deviation(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k,
+                                   float clip) {
+  float sum[FOLD_MARKS], ordered[FOLD_MARKS], least = INFINITY;
+  (void)width;
+  for (uint32_t phase = 0; phase < k; phase++) {
+    uint32_t n = 0;
+    double away = 0;
+    for (uint32_t i = from + phase; i + k <= to; i += k) {
+      sum[n] = 0;
+      for (uint32_t j = 0; j < k; j++)
+        sum[n] += x[i + j];
+      ordered[n] = sum[n];
+      n++;
+    }
+    const float middle = median(ordered, n);
+    for (uint32_t i = 0; i < n; i++)
+      away += fminf(clip, fabsf(sum[i] - middle));
+    if (n)
+      least = fminf(least, (float)(away / n));
+  }
+  return least;
+}
+
+typedef float (*fold_deviation)(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k,
+                                float clip);
+
+/*
  * The least number of rows that repeat: `part` as far off as single rows are, in each half of them, which
  * differ by `least_off` or more. 1: none. Most jobs have none, and then single rows, or the first half, say
  * so: the rest is not looked at.
  */
-static uint32_t find_fold(const float *x, uint32_t rows, uint32_t width, float clip, float part,
-                          float least_off) {
+static uint32_t find_fold(fold_deviation measure, const float *x, uint32_t rows, uint32_t width, float clip,
+                          float part, float least_off) {
   uint32_t may_be = (2U << PERIOD_MOST) - 4; /* bit k: k rows, 2 to PERIOD_MOST */
   for (uint32_t q = 0; q < FOLD_PARTS && may_be; q++) {
     const uint32_t from = rows * q / FOLD_PARTS, to = rows * (q + 1) / FOLD_PARTS;
     float off[PERIOD_MOST + 1], least;
-    off[1] = least = to - from >= 4 ? measure_fold_deviation(x, from, to, width, 1, clip) : INFINITY;
+    off[1] = least = to - from >= 4 ? measure(x, from, to, width, 1, clip) : INFINITY;
     if (!(off[1] >= least_off))
       return 1;
     for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
-      off[k] = to - from >= 4 * k ? measure_fold_deviation(x, from, to, width, k, clip) : INFINITY;
+      off[k] = to - from >= FOLD_TIMES * k ? measure(x, from, to, width, k, clip) : INFINITY;
       least = fminf(least, off[k]);
     }
     for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
@@ -629,12 +674,13 @@ static uint32_t count_marks_in_step(const struct ni_blame_rank *rank, const stru
   for (uint32_t i = 0; i < rows; i++)
     off += fminf(fabsf(far[i] - middle), middle);
   if (rows && off > FOLD_UNEVEN * middle * rows) {
-    k = find_fold(far, rows, 1, middle, 0.25f, 0);
+    k = find_fold(measure_sum_deviation, far, rows, 1, middle, FOLD_PART, 0);
     if (k > 1)
       return k;
   }
   rows = measure_gaps_between_marks(rank, x, op, n, &width, gap);
-  return rows ? find_fold(gap, rows, width, FOLD_CLIP, 0.5f, FOLD_OFF) : 1;
+  return rows ? find_fold(measure_fold_deviation, gap, rows, width, FOLD_CLIP, FOLD_PART_OF_GAPS, FOLD_OFF)
+              : 1;
 }
 
 /*

@@ -17,7 +17,7 @@ enum {
 
 /*
  * longer: in a bin: it can belong to a burst. mean: in all of them: own time that no place is compared for is
- * not in it, so a sixth shows as less. apart: times the noise of a bin: less is chance, of a bin alone more
+ * not in it, so a GPU that computes 40 % longer may show as 11 %. apart: times the noise of a bin: less is chance, of a bin alone more
  * often than of two in a row. holes: so many bins in a row of a burst can be as usual.
  */
 static const struct burst_rule {
@@ -25,7 +25,7 @@ static const struct burst_rule {
   uint32_t bins_min, bursts_min, holes;
 } rules[] = {
     [NI_BURSTS_IN_A_ROW] =
-        {.longer = 0.10f, .mean = 0.115f, .apart = 4, .bins_min = 2, .bursts_min = 2, .holes = 1},
+        {.longer = 0.06f, .mean = 0.07f, .apart = 4, .bins_min = 2, .bursts_min = 2, .holes = 1},
     [NI_BURSTS_OF_ONE] = {.longer = 0.05f, .mean = 0.05f, .apart = 6, .bins_min = 1, .bursts_min = 6}};
 
 static bool is_longer(float x, float floor) { return !isnan(x) && x >= floor; }

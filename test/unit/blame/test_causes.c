@@ -184,7 +184,7 @@ static struct fabric *new_fabric(void) {
                                         .per_step = 1,
                                         .mean_us = 100,
                                         .quiet_us = 100,
-                                        .usual_us = 100,
+                                        .baseline_us = 100,
                                         .alike = LINKS};
   }
   return f;
@@ -460,7 +460,7 @@ static void test_not_slow(void **state) {
 
   f = new_fabric(); /* less than two ticks of a timer of 1 us */
   for (uint32_t i = 0; i < LINKS; i++) {
-    f->link[i].usual_us = f->link[i].quiet_us = 5;
+    f->link[i].baseline_us = f->link[i].quiet_us = 5;
     f->link[i].per_step = 100;
   }
   for (uint32_t k = 0; k < BINS; k++)

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <search.h>
@@ -136,6 +137,11 @@ static int visit_directory(struct ni_files *f, const char *path, const struct st
   DIR *d = opendir(path);
   if (!d)
     return add_bad(f, path, errno, named);
+  const bool is_found = up != NULL;
+  if (is_found && faccessat(dirfd(d), NI_RESULT_MARKER, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+    closedir(d);
+    return 0;
+  }
   int e = 0;
   struct dirent *entry;
   while (e == 0 && !has_enough(f) && (errno = 0, entry = readdir(d))) {

@@ -6,8 +6,8 @@
  * counts whatever its name. Symbolic links are followed, loops and second ways to the same file are
  * recognised by device and inode. A folder is entered by links once, and root enters none by a link that
  * leads away from what its maker owns. What cannot be read is listed with its reason and does not stop the
- * search. Names that begin with a dot, and NI_HANG_FOLDER, are passed over. Called by one thread; the list
- * belongs to the caller (ni_files_free).
+ * search. Names that begin with a dot, NI_HANG_FOLDER, and folders that hold an earlier result of ours
+ * (NI_RESULT_MARKER) are passed over. Called by one thread; the list belongs to the caller (ni_files_free).
  */
 #ifndef NI_DISCOVER_H
 #define NI_DISCOVER_H
@@ -62,6 +62,12 @@ struct ni_files {
  * only where named.
  */
 #define NI_HANG_FOLDER "nccl-inspector-hang"
+
+/*
+ * A file in each folder that `summary` wrote. Its output.log is no log of a job, though its name ends like
+ * one, and by default the folder lies among the logs where one works in their folder.
+ */
+#define NI_RESULT_MARKER ".nccl-inspector-output"
 
 /* Directories deeper than this are listed as unreadable (ELOOP). */
 #define NI_DISCOVER_DEPTH 64

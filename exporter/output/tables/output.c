@@ -14,13 +14,13 @@
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/time_text.h"
 #include "exporter/base/text/safe_text.h"
+#include "exporter/input/discover.h"
 
-#define MARKER ".nccl-inspector-output"
 #define LOCK ".lock"
 
 /* What a result consists of, in OUT. */
 static const char *const parts[] = {"parquet_files", "parquet_counters", "parquet_series", "dataset",
-                                    "summary",       "report.html",      "output.log",     MARKER};
+                                    "summary",       "report.html",      "output.log",     NI_RESULT_MARKER};
 enum { N_PARTS = sizeof parts / sizeof *parts };
 
 static int remove_inside(int dir);
@@ -246,11 +246,11 @@ int ni_result_begin(struct ni_run *r) {
 }
 
 bool ni_result_earlier(const struct ni_run *r) {
-  return r->out_fd >= 0 && faccessat(r->out_fd, MARKER, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  return r->out_fd >= 0 && faccessat(r->out_fd, NI_RESULT_MARKER, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static int write_marker(const struct ni_run *r) {
-  FILE *f = create_file(r, MARKER);
+  FILE *f = create_file(r, NI_RESULT_MARKER);
   if (!f)
     return -errno;
   ni_say(f, "Written by nccl-inspector summary. The next summary into this folder replaces it as a whole.\n");

@@ -368,6 +368,47 @@ static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots)
   return ends;
 }
 
+/* Adds operations of slot 0, and one of slot 1 behind them. */
+static uint32_t add_until_bucket(struct ni_blame_op *op, uint32_t n, uint32_t layers) {
+  static uint32_t sn[2];
+  for (uint32_t i = 0; i <= layers; i++, n++) {
+    const uint32_t slot = i == layers;
+    op[n] = (struct ni_blame_op){.start_ns = 1000000 * ((int64_t)n + 1),
+                                 .end_ns = 1000000 * ((int64_t)n + 1) + 400000,
+                                 .sn = sn[slot]++,
+                                 .token = slot,
+                                 .what = slot,
+                                 .slot = (uint16_t)slot};
+  }
+  return n;
+}
+
+/*
+ * Twelve layers and three equal buckets of gradients a step. Buckets overlap with the last layers, so between
+ * which of these each of them begins differs from step to step. Where it differs by chance and nothing comes
+ * again, each bucket is a step.
+ */
+static void test_steps_of_overlapped_buckets(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 200 };
+  static const uint32_t orders[4][3] = {{10, 1, 1}, {7, 4, 1}, {7, 3, 2}, {9, 2, 1}};
+  static struct ni_blame_op op[STEPS_HERE * 64];
+  uint32_t n = 0;
+  uint64_t x = 1;
+  for (uint32_t i = 0; i < STEPS_HERE; i++) {
+    x = ni_mix(x + i);
+    for (uint32_t k = 0; k < 3; k++)
+      n = add_until_bucket(op, n, orders[x % 4][k]);
+  }
+  assert_in_range(steps_of(op, n, 2), STEPS_HERE - 1, STEPS_HERE);
+  n = 0;
+  for (uint32_t i = 0; i < STEPS_HERE; i++) {
+    x = ni_mix(x + i);
+    n = add_until_bucket(op, n, 4 + (uint32_t)(x % 8));
+  }
+  assert_int_equal(steps_of(op, n, 2), STEPS_HERE);
+}
+
 /*
  * Three equal operations a step, and nothing else: a long gap tells, and a pause within a step begins none.
  */
@@ -480,6 +521,7 @@ int main(void) {
       cmocka_unit_test(test_steps),
       cmocka_unit_test(test_period),
       cmocka_unit_test(test_steps_by_order),
+      cmocka_unit_test(test_steps_of_overlapped_buckets),
       cmocka_unit_test(test_steps_by_gaps),
       cmocka_unit_test(test_steps_beside_evaluation),
       cmocka_unit_test(test_coarsen),

@@ -450,10 +450,10 @@ static void test_lead(void **state) {
   struct ni_blame_place place[RANKS][PLACES];
   struct ni_blame_rank rank[RANKS];
   uint32_t member[RANKS];
-  float over[RANKS];
+  float over[RANKS], seen[RANKS];
   struct ni_lead lead[RANKS];
   struct ni_blame b = {.rank = rank, .n_ranks = RANKS, .bins = 20, .bin_steps = 1};
-  struct ni_compared c = {.member = member, .n = RANKS, .over_us = over, .lead = lead};
+  struct ni_compared c = {.member = member, .n = RANKS, .over_us = over, .seen_us = seen, .lead = lead};
   for (uint32_t r = 0; r < RANKS; r++) {
     member[r] = r;
     rank[r] = (struct ni_blame_rank){.judged = true,
@@ -486,6 +486,56 @@ static void test_lead(void **state) {
   assert_int_equal(ni_compare_places(&b, &c), 0);
   assert_true(c.level_us > 59000 && c.level_us < 61000);
   assert_true(over[LATE] > 5900 && over[LATE] < 6100);
+}
+
+/*
+ * The last stage of eight pipelines: 12 ms forward and 24 ms back, twice. All but one wait for activations in
+ * between. The slow one finds them there, so it waits for what it sent itself, and no place of it is like a
+ * place of the others.
+ */
+static void test_whole_own_time(void **state) {
+  (void)state;
+  enum { RANKS = 8, SLOW = 7, STEPS = 10 };
+  struct ni_blame_place place[RANKS][2];
+  struct ni_blame_cell cell[RANKS];
+  struct ni_blame_rank rank[RANKS];
+  uint32_t member[RANKS];
+  float over[RANKS], seen[RANKS];
+  struct ni_lead lead[RANKS];
+  struct ni_blame b = {.rank = rank, .n_ranks = RANKS, .bins = 1, .bin_steps = STEPS};
+  struct ni_compared c = {.member = member, .n = RANKS, .over_us = over, .seen_us = seen, .lead = lead};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const bool is_slow = r == SLOW;
+    const float us = is_slow ? 54000 : 24000 + 100 * (float)r;
+    member[r] = r;
+    place[r][0] = (struct ni_blame_place){.name = is_slow ? 2 : 1, .at = 1, .usual_us = us, .mean_us = us};
+    place[r][1] = (struct ni_blame_place){.name = 3, .at = 3, .order = 1, .usual_us = 5, .mean_us = 5};
+    cell[r] = (struct ni_blame_cell){.burst = is_slow ? 50000 : 0}; /* a pause is not how fast it computes */
+    rank[r] = (struct ni_blame_rank){.judged = true,
+                                     .place = place[r],
+                                     .n_places = 2,
+                                     .cell = &cell[r],
+                                     .n_bins = 1,
+                                     .n_slots = 2,
+                                     .n_steps = STEPS,
+                                     .own_us = is_slow ? 1130000 : 720000 + 1000 * r,
+                                     .last_ns = STEPS * INT64_C(120000000)};
+  }
+  assert_int_equal(ni_compare_places(&b, &c), 0);
+  assert_true(over[SLOW] > 35500 && over[SLOW] < 36000);
+  assert_true(seen[SLOW] > 72000 && seen[SLOW] < 72500);
+  assert_true(seen[0] > 23900 && seen[0] < 24500);
+  rank[6].own_us = rank[5].own_us = 900000; /* nobody knows what it would take */
+  assert_int_equal(ni_compare_places(&b, &c), 0);
+  assert_true(!(over[SLOW] > 0));
+  rank[6].own_us = rank[5].own_us = 726000;
+  b.waits_unseen = true;
+  assert_int_equal(ni_compare_places(&b, &c), 0);
+  assert_true(!(over[SLOW] > 0));
+  b.waits_unseen = false;
+  place[SLOW][0].name = 1; /* it waits for the same: then its place says it */
+  assert_int_equal(ni_compare_places(&b, &c), 0);
+  assert_true(over[SLOW] > 29000 && over[SLOW] < 31000);
 }
 
 static bool paces(const struct ni_blame *b, uint32_t rank) {
@@ -649,6 +699,7 @@ int main(void) {
       cmocka_unit_test(test_onset_is_no_burst),
       cmocka_unit_test(test_always_last),
       cmocka_unit_test(test_lead),
+      cmocka_unit_test(test_whole_own_time),
       cmocka_unit_test(test_launches),
       cmocka_unit_test(test_launch_interval),
       cmocka_unit_test(test_number_by_messages),

@@ -101,6 +101,25 @@ static void test_named_and_pattern(void **state) {
   ni_files_free(&f);
 }
 
+/* Who works in the folder of the logs has an earlier result there: none of it is a log, unless it is named. */
+static void test_earlier_result(void **state) {
+  (void)state;
+  assert_int_equal(mkdir("with", 0755), 0);
+  assert_int_equal(mkdir("with/with-analysis", 0755), 0);
+  make("with/a.log");
+  make("with/with-analysis/output.log");
+  make("with/with-analysis/" NI_RESULT_MARKER);
+  struct ni_files f = {0};
+  char *found[] = {(char[]){"with"}}, *named[] = {(char[]){"with/with-analysis"}};
+  assert_int_equal(ni_discover(&f, found, 1), 0);
+  assert_int_equal(f.n, 1);
+  assert_string_equal(f.file[0].path, "with/a.log");
+  ni_files_free(&f);
+  assert_int_equal(ni_discover(&f, named, 1), 0);
+  assert_int_equal(f.n, 1);
+  ni_files_free(&f);
+}
+
 static void test_json(void **state) {
   (void)state;
   char *text = NULL;
@@ -132,6 +151,7 @@ static void test_json(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_directory),
                                      cmocka_unit_test(test_named_and_pattern),
-                                     cmocka_unit_test(test_order_of_writing), cmocka_unit_test(test_json)};
+                                     cmocka_unit_test(test_order_of_writing),
+                                     cmocka_unit_test(test_earlier_result), cmocka_unit_test(test_json)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

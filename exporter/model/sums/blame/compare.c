@@ -44,6 +44,14 @@ enum { LEAD_PLACES_MIN = 4 };
 /* No rank is longer by more than this part of what a place took, whatever few places say. */
 #define LEAD_MOST 0.9
 
+/*
+ * Own time in all is compared with that of so many ranks or more. A rank has to be beyond their lower
+ * quartile by so many times what lies between that one and the upper one.
+ */
+enum { WHOLE_PEERS_MIN = 4 };
+#define WHOLE_HIGH 0.75
+#define WHOLE_APART 3
+
 struct member_place {
   uint64_t at, name;
   uint32_t rank, order;
@@ -74,14 +82,19 @@ static uint64_t find_majority_wait(const struct member_place *at, size_t n) {
   return name;
 }
 
+struct compared_places {          /* of one rank, sums over its places in a step */
+  float level_us;                 /* the baselines of those that it has */
+  float over_us;                  /* what it takes longer; NAN: nothing is compared */
+  float compared_us, left_out_us; /* what it takes in those that are compared, and in those that are not */
+};
+
 /*
  * Adds what the members take longer in one place. A member is odd if it takes far longer or shorter there
  * than it does elsewhere: it may wait for something else. Where many are odd the place is not compared at
- * all. Else an odd member is left out if it does wait for something else than most. level: by rank, the sum
- * of the baselines of the places that it has.
+ * all. Else an odd member is left out if it does wait for something else than most.
  */
 static void add_place_excess(struct member_place *at, size_t n, float little, const float *middle,
-                             float *over, float *level) {
+                             struct compared_places *sums) {
   const float baseline = at[n == 2 ? 0 : (n - 1) / 4].usual_us;
   const uint64_t name = find_majority_wait(at, n);
   size_t odd = 0;
@@ -94,9 +107,14 @@ static void add_place_excess(struct member_place *at, size_t n, float little, co
       if (pass == 0)
         continue;
       at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
-      level[at[i].rank] += baseline;
-      if (!(is_odd && at[i].name != name))
-        over[at[i].rank] = (isnan(over[at[i].rank]) ? 0 : over[at[i].rank]) + at[i].usual_us - baseline;
+      struct compared_places *x = &sums[at[i].rank];
+      x->level_us += baseline;
+      if (is_odd && at[i].name != name) {
+        x->left_out_us += at[i].usual_us;
+        continue;
+      }
+      x->over_us = (isnan(x->over_us) ? 0 : x->over_us) + at[i].usual_us - baseline;
+      x->compared_us += at[i].usual_us;
     }
 }
 
@@ -104,12 +122,45 @@ static void add_place_excess(struct member_place *at, size_t n, float little, co
  * Own time of a step that is seen: the median of the members. Not the sum of all places, because members may
  * have different ones: half of them count theirs from elsewhere.
  */
-static float find_level(const struct ni_compared *w, const float *level, float *scratch) {
+static float find_level(const struct ni_compared *w, const struct compared_places *sums, float *scratch) {
   size_t n = 0;
   for (uint32_t i = 0; i < w->n; i++)
-    if (level[w->member[i]] > 0)
-      scratch[n++] = level[w->member[i]];
+    if (sums[w->member[i]].level_us > 0)
+      scratch[n++] = sums[w->member[i]].level_us;
   return n ? ni_blame_quantile(scratch, n, 0.5) : 0;
+}
+
+/* All own time of a step, wherever it lies in the step and whatever the rank waited for; without pauses. */
+static float find_whole_own_time(const struct ni_blame_rank *o) {
+  double pauses = 0;
+  for (uint32_t k = 0; k < o->n_bins; k++)
+    pauses += o->cell[k].burst;
+  return (float)((o->own_us - pauses) / o->n_steps);
+}
+
+/*
+ * The slowest rank of a pipeline's stage never waits for messages: they are there before it asks. Its peers
+ * do. So it waits for something else than they do wherever its time is, and no place says how late it is. Its
+ * own time in all does, where its peers agree about theirs. That says nothing where waits are missing in the
+ * logs, or where most of the computing lies beside operations.
+ */
+static void compare_whole_own_time(const struct ni_blame *b, struct ni_compared *w,
+                                   const struct compared_places *sums, float *scratch) {
+  if (b->waits_unseen || b->teams_wait_unseen || w->n < WHOLE_PEERS_MIN)
+    return;
+  for (uint32_t i = 0; i < w->n; i++)
+    scratch[i] = find_whole_own_time(&b->rank[w->member[i]]);
+  const float baseline = ni_blame_quantile(scratch, w->n, NI_CAUSE_BASELINE);
+  const float apart = ni_blame_quantile(scratch, w->n, WHOLE_HIGH) - baseline;
+  for (uint32_t i = 0; i < w->n; i++) {
+    const uint32_t rank = w->member[i];
+    const float over = find_whole_own_time(&b->rank[rank]) - baseline;
+    const bool is_left_out = sums[rank].left_out_us > sums[rank].compared_us;
+    if (!is_left_out || over < WHOLE_APART * apart || baseline < w->level_us)
+      continue;
+    w->over_us[rank] = over;
+    w->seen_us[rank] = baseline;
+  }
 }
 
 /*
@@ -235,12 +286,12 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
     all += b->rank[w->member[i]].n_places;
   struct member_place *at = malloc((all + 1) * sizeof *at);
   float *middle = malloc(((size_t)b->n_ranks + 1) * sizeof *middle);
-  float *level = calloc((size_t)b->n_ranks + 1, sizeof *level);
+  struct compared_places *sums = calloc((size_t)b->n_ranks + 1, sizeof *sums);
   float *step_us = malloc((w->n + 1) * sizeof *step_us);
-  if (!at || !middle || !level || !step_us) {
+  if (!at || !middle || !sums || !step_us) {
     free(at);
     free(middle);
-    free(level);
+    free(sums);
     free(step_us);
     return -ENOMEM;
   }
@@ -250,7 +301,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
       const struct ni_blame_place *p = &o->place[k];
       at[n++] = (struct member_place){p->at, p->name, w->member[i], p->order, p->usual_us, p->mean_us, 1};
     }
-    w->over_us[w->member[i]] = NAN;
+    sums[w->member[i]].over_us = NAN;
     step_us[i] = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
   }
   w->of_us = ni_blame_quantile(step_us, w->n, 0.5) / 2;
@@ -274,10 +325,15 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   for (size_t from = 0, to; from < n; from = to) {
     to = find_place_end(at, n, from);
     if (to - from >= 2 && (to - from) * 2 >= (size_t)w->n)
-      add_place_excess(at + from, to - from, little, middle, w->over_us, level);
+      add_place_excess(at + from, to - from, little, middle, sums);
   }
-  w->level_us = find_level(w, level, step_us);
+  w->level_us = find_level(w, sums, step_us);
   w->of_us = fmaxf(w->level_us, w->of_us);
+  for (uint32_t i = 0; i < w->n; i++) {
+    w->over_us[w->member[i]] = sums[w->member[i]].over_us;
+    w->seen_us[w->member[i]] = w->level_us;
+  }
+  compare_whole_own_time(b, w, sums, step_us);
   qsort(at, n, sizeof *at, by_order);
   for (size_t from = 0, to; from < n; from = to) {
     for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
@@ -288,7 +344,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   }
   free(at);
   free(middle);
-  free(level);
+  free(sums);
   free(step_us);
   return 0;
 }

@@ -21,6 +21,7 @@ struct ni_compared {
   float level_us, of_us;
   /* by rank: usual own time of a step more than that of its peers; NAN: nothing can be compared */
   float *over_us;
+  float *seen_us;       /* by rank: the own time of its peers that over_us is beside */
   struct ni_lead *lead; /* by rank */
 };
 

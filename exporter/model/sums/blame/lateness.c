@@ -253,8 +253,8 @@ static void find_bursts(struct ni_lateness *w, float noise, enum ni_burst_shape 
                                      .to = b->bins,
                                      .share = found.excess,
                                      .excess_us = found.excess * w->c.of_us,
-                                     .of_gaps = found.excess * w->c.of_us / w->c.level_us,
-                                     .seen_us = w->c.level_us,
+                                     .of_gaps = found.excess * w->c.of_us / w->c.seen_us[w->c.member[i]],
+                                     .seen_us = w->c.seen_us[w->c.member[i]],
                                      .n_peers = w->c.n,
                                      .area = found.area};
     else
@@ -323,8 +323,8 @@ static void judge_rank(struct ni_lateness *w, uint32_t i, float noise) {
                                  .to = to + near >= b->bins ? b->bins : to,
                                  .excess_us = mean * w->c.of_us,
                                  .share = mean,
-                                 .of_gaps = mean * w->c.of_us / w->c.level_us,
-                                 .seen_us = w->c.level_us,
+                                 .of_gaps = mean * w->c.of_us / w->c.seen_us[w->c.member[i]],
+                                 .seen_us = w->c.seen_us[w->c.member[i]],
                                  .n_peers = w->c.n,
                                  .lead = w->c.lead[w->c.member[i]]};
   /* Places are means over the run. An interval of the run adds less to each of them, by one factor. */
@@ -469,10 +469,11 @@ int ni_lateness_begin(struct ni_lateness *w, const struct ni_blame *b, const boo
                             .c.member = malloc((b->n_ranks + 1) * sizeof *w->c.member),
                             .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w->scratch),
                             .c.over_us = calloc(b->n_ranks + 1, sizeof *w->c.over_us),
+                            .c.seen_us = calloc(b->n_ranks + 1, sizeof *w->c.seen_us),
                             .means = malloc((b->n_ranks + 1) * sizeof *w->means),
                             .c.lead = calloc(b->n_ranks + 1, sizeof *w->c.lead)};
   const bool has_room = w->late && w->scratch && w->means;
-  const bool has_room_to_compare = w->c.member && w->c.over_us && w->c.lead;
+  const bool has_room_to_compare = w->c.member && w->c.over_us && w->c.seen_us && w->c.lead;
   return has_room && has_room_to_compare ? ni_launches_begin(&w->launches, b) : -ENOMEM;
 }
 
@@ -496,6 +497,7 @@ void ni_lateness_end(struct ni_lateness *w) {
   free(w->c.member);
   free(w->scratch);
   free(w->c.over_us);
+  free(w->c.seen_us);
   free(w->means);
   free(w->c.lead);
 }

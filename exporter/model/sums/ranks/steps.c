@@ -5,20 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fold.h"
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
 
-/*
- * Where what was found comes several times a step (count_marks_in_step()): bounds of what is laid over each
- * other, and of how far it may be off.
- */
-enum { PERIOD_GAPS = 4096, PERIOD_MOST = 8, FOLD_MARKS = 1024, FOLD_ROWS = 512, FOLD_PARTS = 2 };
-/* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
-#define FOLD_OFF 0.1f
 #define LEAST_DISTANCE 0.25f /* of the distance of most marks: nearer ones are of one step */
-#define FOLD_UNEVEN 0.1      /* of the operations between marks: what they differ by */
-/* in logarithms of gaps: one that is twice as long says no more than that */
-#define FOLD_CLIP 0.7f
+enum { PERIOD_GAPS = 4096 };
 #define GAP_LEAST_NS INT64_C(1000000) /* a shorter one is no begin of a step */
 enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20, MOST_EACH = 1024, SPREAD = 3 };
 
@@ -501,12 +493,12 @@ static bool is_mark(const struct gram *x, const struct ni_blame_op *op) {
   return op->slot == x->slot && op->what == x->token;
 }
 
-/* Operations of the rank from one mark to the next, at most FOLD_MARKS of them. */
+/* Operations of the rank from one mark to the next, at most NI_FOLD_MARKS of them. */
 static uint32_t measure_mark_distances(const struct gram *x, const struct ni_blame_op *op, size_t n,
                                        float *out) {
   uint32_t marks = 0;
   size_t last = 0;
-  for (size_t i = 0; i < n && marks <= FOLD_MARKS; i++) {
+  for (size_t i = 0; i < n && marks <= NI_FOLD_MARKS; i++) {
     if (!is_mark(x, &op[i]))
       continue;
     if (marks)
@@ -515,70 +507,6 @@ static uint32_t measure_mark_distances(const struct gram *x, const struct ni_bla
     marks++;
   }
   return marks ? marks - 1 : 0;
-}
-
-static int compare_floats(const void *a, const void *b) {
-  const float x = *(const float *)a, y = *(const float *)b;
-  return x < y ? -1 : x > y;
-}
-
-static float median(float *x, uint32_t n) {
-  qsort(x, n, sizeof *x, compare_floats);
-  return n ? x[n / 2] : NAN;
-}
-
-/*
- * How far numbers lie from their baseline: x is [row][width], and the baseline of a row is the median over
- * every k-th row of the other half of each block of k. So a fold that chance made explains nothing.
- * Differences beyond `clip` are pauses, and count as that much.
- */
-static float measure_fold_deviation(const float *x, uint32_t from, uint32_t to, uint32_t width, uint32_t k,
-                                    float clip) {
-  float theirs[FOLD_ROWS];
-  double away = 0;
-  uint32_t n = 0;
-  for (uint32_t phase = 0; phase < k; phase++)
-    for (uint32_t at = 0; at < width; at++)
-      for (uint32_t half = 0; half < 2; half++) {
-        uint32_t others = 0;
-        for (uint32_t i = from + phase; i < to; i += k)
-          if ((i - from) / k % 2 != half && others < FOLD_ROWS)
-            theirs[others++] = x[(size_t)i * width + at];
-        const float middle = median(theirs, others);
-        for (uint32_t i = from + phase; i < to; i += k)
-          if ((i - from) / k % 2 == half && others) {
-            away += fminf(clip, fabsf(x[(size_t)i * width + at] - middle));
-            n++;
-          }
-      }
-  return n ? (float)(away / n) : INFINITY;
-}
-
-/*
- * The least number of rows that repeat: `part` as far off as single rows are, in each half of them, which
- * differ by `least_off` or more. 1: none. Most jobs have none, and then single rows, or the first half, say
- * so: the rest is not looked at.
- */
-static uint32_t find_fold(const float *x, uint32_t rows, uint32_t width, float clip, float part,
-                          float least_off) {
-  uint32_t may_be = (2U << PERIOD_MOST) - 4; /* bit k: k rows, 2 to PERIOD_MOST */
-  for (uint32_t q = 0; q < FOLD_PARTS && may_be; q++) {
-    const uint32_t from = rows * q / FOLD_PARTS, to = rows * (q + 1) / FOLD_PARTS;
-    float off[PERIOD_MOST + 1], least;
-    off[1] = least = to - from >= 4 ? measure_fold_deviation(x, from, to, width, 1, clip) : INFINITY;
-    if (!(off[1] >= least_off))
-      return 1;
-    for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
-      off[k] = to - from >= 4 * k ? measure_fold_deviation(x, from, to, width, k, clip) : INFINITY;
-      least = fminf(least, off[k]);
-    }
-    for (uint32_t k = 2; k <= PERIOD_MOST; k++) {
-      const bool good = isfinite(off[k]) && off[k] <= part * off[1] && off[k] <= 1.2f * least + 1e-6f;
-      if (!good)
-        may_be &= ~(1U << k);
-    }
-  }
-  return may_be ? (uint32_t)__builtin_ctz(may_be) : 1;
 }
 
 /*
@@ -594,7 +522,7 @@ static uint32_t measure_gaps_between_marks(const struct ni_blame_rank *rank, con
   float row[PERIOD_GAPS];
   int64_t end = 0;
   *width = each;
-  if (each < 2 || each * 4 * FOLD_PARTS * 2 > PERIOD_GAPS)
+  if (each < 2 || each * NI_FOLD_ROWS_MIN > PERIOD_GAPS)
     return 0;
   for (size_t i = 0; i < n && (rows + 1) * each <= PERIOD_GAPS; i++) {
     if (op[i].slot == slot) {
@@ -621,20 +549,13 @@ static uint32_t measure_gaps_between_marks(const struct ni_blame_rank *rank, con
  */
 static uint32_t count_marks_in_step(const struct ni_blame_rank *rank, const struct gram *x,
                                     const struct ni_blame_op *op, size_t n) {
-  float far[FOLD_MARKS], gap[PERIOD_GAPS], all[FOLD_MARKS];
-  uint32_t rows = measure_mark_distances(x, op, n, far), width, k;
-  double off = 0;
-  memcpy(all, far, rows * sizeof *far);
-  float middle = median(all, rows);
-  for (uint32_t i = 0; i < rows; i++)
-    off += fminf(fabsf(far[i] - middle), middle);
-  if (rows && off > FOLD_UNEVEN * middle * rows) {
-    k = find_fold(far, rows, 1, middle, 0.25f, 0);
-    if (k > 1)
-      return k;
-  }
-  rows = measure_gaps_between_marks(rank, x, op, n, &width, gap);
-  return rows ? find_fold(gap, rows, width, FOLD_CLIP, 0.5f, FOLD_OFF) : 1;
+  float far[NI_FOLD_MARKS], gap[PERIOD_GAPS];
+  uint32_t width;
+  const uint32_t marks = ni_fold_counts(far, measure_mark_distances(x, op, n, far));
+  if (marks > 1)
+    return marks;
+  const uint32_t rows = measure_gaps_between_marks(rank, x, op, n, &width, gap);
+  return rows ? ni_fold_gaps(gap, rows, width) : 1;
 }
 
 /*
@@ -802,7 +723,7 @@ static int measure_least_distance(struct ni_step_mark *m, const struct ni_blame_
     last = i;
   }
   if (marks > 1)
-    m->least = (uint32_t)(median(distance, marks - 1) * LEAST_DISTANCE);
+    m->least = (uint32_t)(ni_fold_median(distance, marks - 1) * LEAST_DISTANCE);
   free(distance);
   return 0;
 }

@@ -9,6 +9,7 @@
 #ifndef NI_NAMES_H
 #define NI_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -134,6 +135,12 @@ static inline uint64_t ni_nccl_tests_bytes(enum ni_func func, uint64_t msg_bytes
 enum { NI_IMPORTS = 3 };
 static const char *const ni_import_names[NI_IMPORTS] = {NI_MECHANISM_KINETO, NI_MECHANISM_NSYS,
                                                         NI_MECHANISM_ACCL};
+static inline bool ni_is_imported(const char *mechanism) {
+  for (int i = 0; i < NI_IMPORTS; i++)
+    if (mechanism && strcmp(mechanism, ni_import_names[i]) == 0)
+      return true;
+  return false;
+}
 #define NI_PRODUCER "nccl-inspector-c"
 
 /* Kind of operation as control lines spell it; index is enum ni_kind. */

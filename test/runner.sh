@@ -104,7 +104,8 @@ reversed() { [ $# = 0 ] || printf '%s\n' "$@" | tac; }
 lanes=${NI_LANES:-$(($(nproc) > 1 ? 4 : 1))}
 mapfile -t from_the_end < <(reversed "${rest[@]}")
 for ((i = 1; i < lanes; i++)); do lane $i "${waits[@]}" "${from_the_end[@]}" & done
-lane 0 "${rest[@]}" "${waits[@]}"
+# Each lane is a process of its own: `time` counts all that a process has waited for, and this one waits for lanes.
+(lane 0 "${rest[@]}" "${waits[@]}")
 wait
 # Real time is measured on machines that others use too. What failed is tried again with nothing of ours beside it; what fails
 # twice fails, and a second try is always told.

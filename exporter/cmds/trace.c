@@ -138,8 +138,7 @@ static int run_phases(struct ni_tr *r, struct ni_spill *store) {
                    (unsigned long long)r->count.operations,
                    ni_plural(r->count.operations, "operation", "operations"),
                    (unsigned long long)r->count.no_start,
-                   r->count.no_start ? " (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"
-                                     : ", the others left out by the options");
+                   r->count.no_start ? ni_tr_start_advice(r) : ", the others left out by the options");
   return e == 0 ? ni_tr_write(r, ni_tr_other_data) : e;
 }
 

@@ -45,6 +45,15 @@ static const struct {
              {NI_PROBLEM_UNREADABLE, "unreadable_files", ""},
              {NI_PROBLEM_NO_END, "no_final_line", ""}};
 
+#define NVIDIA_STARTS " (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)"
+
+const char *ni_tr_start_advice(const struct ni_tr *r) {
+  for (size_t i = 0; i < r->ledger.n_processes; i++)
+    if (!r->ledger.process[i]->ours)
+      return NVIDIA_STARTS;
+  return "";
+}
+
 /*
  * Lists what makes the timeline incomplete, in one list for all outputs: the problems of the ledger, and what
  * cannot be drawn.
@@ -57,9 +66,10 @@ static unsigned list_left_out(const struct ni_tr *r, struct said_loss *t) {
     off += there && r->unit[r->with[i].unit].shown && !r->with[i].fit.good;
     cut += !there || r->with[i].error < 0;
   }
+  const bool is_nvidia = *ni_tr_start_advice(r) != 0;
   const struct said_loss own[] = {
       {"no_start_time", ni_plural(c->no_start, "record has no start time", "records have no start time"),
-       ": not drawn (NVIDIA's inspector states it with NCCL_INSPECTOR_DUMP_VERBOSE=1)", c->no_start},
+       is_nvidia ? ": not drawn" NVIDIA_STARTS : ": not drawn", c->no_start},
       {"no_possible_time",
        ni_plural(c->no_time, "event has a time before 2001 or after 2100",
                  "events have a time before 2001 or after 2100"),

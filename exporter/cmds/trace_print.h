@@ -7,6 +7,8 @@
 #include "exporter/model/timeline/trace.h"
 #include "exporter/output/timeline/out.h"
 
+/* Behind that records have no start time: what makes whoever wrote the logs state it; "": nothing. */
+const char *ni_tr_start_advice(const struct ni_tr *r);
 void ni_tr_print(const struct ni_tr *r);
 void ni_tr_print_json(const struct ni_tr *r);
 /*

@@ -96,16 +96,16 @@ static inline int add_sort_once(struct ni_granules *g, uint32_t sort) {
   return g->seen[sort] == g->n ? 0 : add_sort(g, sort);
 }
 
-static int find_context(struct ni_granules *g, const struct ni_line *l, uint32_t *out) {
+static int find_or_add_context(struct ni_granules *g, const struct ni_line *l, uint32_t *out) {
   *out = g->last_sort < g->n_sorts ? g->sort[g->last_sort].context : 0;
   bool before = g->last_sort < g->n_sorts && ni_same_context(&g->context[*out], &l->ident, &l->meta);
   return before ? 0 : ni_granules_context(g, &l->ident, &l->meta, out);
 }
 
-static int find_sort(struct ni_granules *g, const struct ni_line *l, enum ni_sort_kind kind, const char *func,
-                     uint32_t *out) {
+static int find_or_add_sort(struct ni_granules *g, const struct ni_line *l, enum ni_sort_kind kind,
+                            const char *func, uint32_t *out) {
   uint32_t context;
-  int e = find_context(g, l, &context);
+  int e = find_or_add_context(g, l, &context);
   if (e == 0)
     e = ni_granules_sort(g, context, kind, func, out);
   if (e < 0)
@@ -122,7 +122,7 @@ static int find_op_sort(struct ni_granules *g, const struct ni_line *l, uint32_t
   *out = g->met[slot].sort;
   if (numbered && g->met[slot].head_no == l->head_no && g->met[slot].func_no == l->func_no)
     return 0;
-  int e = find_sort(g, l, NI_SORT_OP, l->op.func, out);
+  int e = find_or_add_sort(g, l, NI_SORT_OP, l->op.func, out);
   if (e < 0 || !numbered)
     return e;
   g->met[slot].head_no = l->head_no;
@@ -224,7 +224,8 @@ static int map_communicator_line(struct ni_granules *g, const struct ni_line *l)
   uint32_t sort;
   if (!l->has_header || l->ident.rank < 0 || l->ident.comm_hash == 0)
     return 0;
-  int e = find_sort(g, l, rollup ? NI_SORT_ROLLUP : NI_SORT_OTHER, rollup ? l->rollup.func : "", &sort);
+  int e =
+      find_or_add_sort(g, l, rollup ? NI_SORT_ROLLUP : NI_SORT_OTHER, rollup ? l->rollup.func : "", &sort);
   if (e < 0)
     return e;
   if (l->kind == NI_LINE_DUMP_STATS && ni_by_count(&l->stats.kind[NI_KIND_P2P].filtered_by, "sampled"))
@@ -242,7 +243,7 @@ static int map_event(struct ni_granules *g, const struct ni_line *l) {
   find_last(g)->process_lines |= l->ident.comm_hash == 0;
   if (l->ident.comm_hash == 0)
     return 0;
-  int e = find_sort(g, l, NI_SORT_EVENT, "", &sort);
+  int e = find_or_add_sort(g, l, NI_SORT_EVENT, "", &sort);
   return e < 0 ? e : add_sort_once(g, sort);
 }
 
@@ -250,7 +251,7 @@ static int map_clock(struct ni_granules *g, const struct ni_line *l) {
   uint32_t context;
   if (l->clock.gpu_offset_ns == NI_NO_OFFSET || l->ident.comm_hash == 0)
     return 0;
-  int e = find_context(g, l, &context);
+  int e = find_or_add_context(g, l, &context);
   return e < 0
       ? e
       : ni_kept_clock(g, (uint32_t)g->n - 1, context, l->clock.gpu_offset_at_ns, l->clock.gpu_offset_ns);

@@ -40,13 +40,15 @@ $(BUILD)/test/force_v%.so: test/gpu/force_version.c
 	$(Q)mkdir -p $(@D) && $(CC) $(filter-out -MMD -MP,$(cflags)) $(SAN) -DNI_FORCE_VERSION=$* -fPIC -shared -fvisibility=hidden -o $@ $< -ldl $(LDFLAGS)
 
 # Everything that a machine with a GPU needs, for one that lacks compilers or libraries: copy build-gpu/ (without obj/) there.
-# What is not glibc's goes along in build-gpu/lib.
+# What is not glibc's goes along in build-gpu/lib. nccl-inspector-live, which validates nothing, is left out.
 ifdef PORTABLE
 LDFLAGS += -s -Wl,-rpath,'$$ORIGIN/lib:$$ORIGIN/../lib:$$ORIGIN/../../lib'
+EXP_LIBS := $(patsubst -lz,-l:libz.a,$(EXP_LIBS))
 endif
+PORTABLE_BUILD ?= build-gpu
 gpu-portable:
-	$(Q)$(MAKE) PORTABLE=1 BUILD=build-gpu OPT=-O2 HAVE_ISAL= HAVE_ZSTD=1 HAVE_SNAPPY= EXP_LIBS="-lsimdjson -lzstd -l:libz.a -lpthread -ldl -lm" \
-	  plugin exporter sim gpu-tools build-gpu/test/recorder.so build-gpu/test/noop.so
-	$(Q)rm -rf build-gpu/lib && mkdir -p build-gpu/lib && ldd build-gpu/nccl-inspector | awk '/=> \// {print $$3}' | \
-	  grep -vE '/(libc|libm|libpthread|libdl|ld-linux[^/]*)\.so' | xargs -I{} cp -L {} build-gpu/lib/
-	@echo "build-gpu/: $$(du -sh --exclude=obj build-gpu | cut -f1) to copy; scripts/gpu_validate.sh finds it"
+	$(Q)$(MAKE) PORTABLE=1 BUILD=$(PORTABLE_BUILD) OPT=-O2 HAVE_ISAL= HAVE_ZSTD=1 HAVE_SNAPPY= HAVE_MICROHTTPD= \
+	  plugin exporter sim gpu-tools $(PORTABLE_BUILD)/test/recorder.so $(PORTABLE_BUILD)/test/noop.so
+	$(Q)rm -rf $(PORTABLE_BUILD)/lib && mkdir -p $(PORTABLE_BUILD)/lib && ldd $(PORTABLE_BUILD)/nccl-inspector | awk '/=> \// {print $$3}' | \
+	  grep -vE '/(libc|libm|libpthread|libdl|ld-linux[^/]*)\.so' | xargs -I{} cp -L {} $(PORTABLE_BUILD)/lib/
+	@echo "$(PORTABLE_BUILD)/: $$(du -sh --exclude=obj $(PORTABLE_BUILD) | cut -f1) to copy; scripts/gpu_validate.sh finds it"

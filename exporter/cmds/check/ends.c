@@ -35,7 +35,7 @@ void ni_check_tell_ends(struct ni_ledger *c, const char *box_dir) {
   if (!d)
     return;
   for (size_t i = 0; i < c->n_processes; i++)
-    if (c->process[i]->has_line && !c->process[i]->ended)
+    if (c->process[i]->has_line && !c->process[i]->ended && !c->process[i]->imported)
       of[find_life(d, dir, c->process[i])]++;
   closedir(d);
   if (of[NI_LIFE_ALIVE] + of[NI_LIFE_DEAD] + of[NI_LIFE_ENDED])

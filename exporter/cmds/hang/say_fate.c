@@ -110,10 +110,10 @@ static void say_unseen(FILE *f, const struct ni_hang_fate *t) {
 static void say_dark(FILE *f, const struct ni_hang_verdict *v) {
   const struct ni_hang_fate *t = &v->fate;
   const struct ni_hang_model *m = v->model;
-  if (t->dark == t->dark_nvidia) {
+  if (t->dark == t->dark_foreign) {
     fputs(
-        "NVIDIA's logs say what has finished, never what is in flight: `py-spy dump` on the ranks, and this "
-        "plugin next time",
+        "NVIDIA's and imported logs say what has finished, never what is in flight: `py-spy dump` on the "
+        "ranks, and this plugin next time",
         f);
     return;
   }

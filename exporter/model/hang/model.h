@@ -102,7 +102,7 @@ struct ni_hang_process {
   /* dump: of PyTorch's Flight Recorder. Of that alone: host "", its rank for a pid */
   bool has_box, has_log, has_dump;
   bool boxless; /* its log says that it has no black box */
-  bool ours;    /* a line of ours, or a box: NVIDIA's logs never tell what is in flight */
+  bool ours;    /* a line of our plugin, or a box: NVIDIA's and imported logs never tell what is in flight */
   /* of one that left by exit or return: finished operations that are not in its log */
   uint64_t unwritten;
   bool uncounted;          /* the same, but it had no time to count them */

@@ -84,7 +84,8 @@ static int find_or_add_member_of_line(struct ni_hang_reading *r, const struct ni
   }
   struct ni_hang_process *p = current_process(r);
   p->has_log = true;
-  p->ours |= l->meta.producer != NULL;
+  if (!p->ours)
+    p->ours = l->meta.producer && !ni_is_imported(l->meta.rec_mechanism);
   /* Lines of a recovered part carry the time of the last sign of life. */
   ni_hang_raise(&p->alive_ns, l->meta.dump_timestamp_us * 1000);
   bool about_comm = l->ident.comm_hash != 0 || l->kind == NI_LINE_OP;

@@ -9,7 +9,7 @@
  * Each format has its own number. Raise FORMAT with every change of what is in it, or of what read_logs.c
  * makes of a line.
  */
-enum { FORMAT = 5 };
+enum { FORMAT = 6 };
 #define SHAPE \
   (FORMAT + 8u * NI_HANG_RECENT + 1024u * NI_HANG_FUNCS + 65536u * NI_HANG_NAMES + NI_KIND_COUNT + \
    NI_HANG_STATE_COUNT)

@@ -143,15 +143,15 @@ struct ni_hang_fate {
   size_t ranks;
   /* at least: processes with several ranks do not say which ranks of two communicators are the same */
   bool more_ranks;
-  bool over;          /* there are some, and none of them runs: each is dead or has ended */
-  uint64_t learnt_ns; /* what the job's longest operation and pause make of the limit; 0: nothing */
-  uint64_t first_ns;  /* the first last sign of life of a dead one; UINT64_MAX: nobody is dead */
-  uint64_t last_ns;   /* newest sign of life of anybody */
-  uint64_t moved_ns;  /* newest start or end of an operation; 0: none */
-  size_t dark;        /* processes that may run, and of which neither a box nor a last line was read */
-  size_t dark_nvidia; /* of those such as have NVIDIA's logs alone */
-  size_t dead_boxes;  /* dead ones whose box was read */
-  size_t unseen;      /* ranks that the communicator with most of them has, and of which nothing was read */
+  bool over;           /* there are some, and none of them runs: each is dead or has ended */
+  uint64_t learnt_ns;  /* what the job's longest operation and pause make of the limit; 0: nothing */
+  uint64_t first_ns;   /* the first last sign of life of a dead one; UINT64_MAX: nobody is dead */
+  uint64_t last_ns;    /* newest sign of life of anybody */
+  uint64_t moved_ns;   /* newest start or end of an operation; 0: none */
+  size_t dark;         /* processes that may run, and of which neither a box nor a last line was read */
+  size_t dark_foreign; /* of those such as have NVIDIA's logs alone, or imported ones */
+  size_t dead_boxes;   /* dead ones whose box was read */
+  size_t unseen;       /* ranks that the communicator with most of them has, and of which nothing was read */
   const struct ni_hang_member *unseen_in;
   /* processes without a log that was read: a box does not tell of kernels that NCCL does not show */
   size_t boxes_alone;

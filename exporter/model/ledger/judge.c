@@ -309,7 +309,8 @@ struct unended {
   const char *host[4]; /* different ones, in the order in which they came */
   size_t n_hosts;
   bool more_hosts;
-  char *dir; /* the folder that holds the logs of all of them */
+  /* the folder that holds their logs, but imported ones: these have no black box; NULL: all are imported */
+  char *dir;
 };
 
 /* Widens dir to the folder that holds it and the file at path. */
@@ -332,12 +333,13 @@ static int widen_dir(char **dir, const char *path) {
   return 0;
 }
 
-/*
- * Counts a process that has a process line and no last line; passes over all others. path: one of its files.
- * 0 or -ENOMEM.
- */
-static int add_unended(struct unended *u, bool has_line, bool has_end, const char *host, const char *path) {
-  if (!has_line || has_end)
+/* Counts a process that has a process line and no last line; passes over all others. 0 or -ENOMEM. */
+static int add_unended(struct unended *u, const struct ni_ledger_process *p) {
+  const char *host = p->who->host;
+  if (!p->has_line || p->ended)
+    return 0;
+  u->n++;
+  if (p->imported)
     return 0;
   size_t i = 0;
   while (i < u->n_hosts && strcmp(u->host[i], host) != 0)
@@ -346,11 +348,10 @@ static int add_unended(struct unended *u, bool has_line, bool has_end, const cha
     u->more_hosts = true;
   else if (i == u->n_hosts)
     u->host[u->n_hosts++] = host;
-  u->n++;
-  return widen_dir(&u->dir, path);
+  return widen_dir(&u->dir, p->file->path);
 }
 
-/* Writes what to do, as a sentence without a full stop. n is not 0. */
+/* Writes what to do, as a sentence without a full stop. Some have a black box. */
 static void write_unended_advice(const struct unended *u, char *out, size_t size) {
   FILE *f = fmemopen(out, size, "w");
   if (!f)
@@ -365,15 +366,16 @@ static void write_unended_advice(const struct unended *u, char *out, size_t size
 
 static int judge_ends(struct ni_ledger *c) {
   struct unended u = {0};
-  char text[1024];
+  char text[1024] = "imported logs end where their sources do";
   int e = 0;
   for (size_t i = 0; e == 0 && i < c->n_members; i++) {
     const struct ni_ledger_process *p = c->member[i]->process;
     if (is_process_account(c->member[i]))
-      e = add_unended(&u, p->has_line, p->ended, p->who->host, p->file->path);
+      e = add_unended(&u, p);
   }
   if (e == 0 && u.n) {
-    write_unended_advice(&u, text, sizeof text);
+    if (u.dir)
+      write_unended_advice(&u, text, sizeof text);
     ni_ledger_problem(c, NI_PROBLEM_NO_END, u.n, "%s", text);
   }
   free(u.dir);

@@ -123,6 +123,7 @@ struct ni_ledger_member {
 struct ni_ledger_process {
   const struct ni_who_process *who; /* by ni_ledger_judge */
   bool ours, control_lines, rollups;
+  bool imported; /* its log is made of another program's: no plugin of ours ran in it */
   /* records of files that expired or that somebody deleted, and that no communicator misses yet */
   uint64_t gone;
   bool files_gone, ended; /* ended: its own last line is there */

@@ -94,7 +94,7 @@ static void wire_process(struct ni_wire *w, struct ni_ledger *c, size_t i) {
   if (w->bad)
     return;
   struct ni_ledger_process *p = c->process[i];
-  NI_WIRE(w, &p->ours, &p->control_lines, &p->rollups, &p->has_line, &p->killed, &p->has_clock);
+  NI_WIRE(w, &p->ours, &p->imported, &p->control_lines, &p->rollups, &p->has_line, &p->killed, &p->has_clock);
   ni_wire_below(w, &p->limits, 4);
   ni_wire_u64(w, &p->sample);
   wire_clock(w, &p->first_clock);

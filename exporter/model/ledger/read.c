@@ -64,6 +64,7 @@ static int merge_process(struct ni_ledger *c, struct ni_ledger *part, size_t n, 
   a->ours |= b->ours;
   a->control_lines |= b->control_lines;
   a->rollups |= b->rollups;
+  a->imported |= b->imported;
   a->has_line |= b->has_line;
   a->killed |= b->killed;
   a->limits |= b->limits;

@@ -23,6 +23,7 @@ static int find_or_add_process(struct ni_ledger *c, const struct ni_line *l) {
   if (ni_ledger_accounts(c, k) < 0)
     return -ENOMEM;
   c->process[k]->ours |= l->meta.producer != NULL;
+  c->process[k]->imported |= ni_is_imported(l->meta.rec_mechanism);
   c->now_process = k;
   c->now_member = -1;
   return 0;

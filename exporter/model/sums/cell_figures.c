@@ -92,8 +92,8 @@ static int add_values(struct ni_dist *us, struct ni_dist *busbw, const struct ni
 }
 
 /* The row of a record in its bucket. */
-static int find_bucket(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_op_part *p,
-                       uint32_t comm, struct ni_bucket_row **out) {
+static int find_or_add_bucket(const struct ni_cell_sums *c, struct ni_sums *t, const struct ni_op_part *p,
+                              uint32_t comm, struct ni_bucket_row **out) {
   const struct ni_cell *cell = &c->s->cell[c->cell];
   const struct ni_bucket_row key = {
       .bucket = ni_bucket_of(ni_time_ns(p->e.start_ns, p->e.dump_us), c->r->opt.bucket_ns),
@@ -102,7 +102,7 @@ static int find_bucket(const struct ni_cell_sums *c, struct ni_sums *t, const st
       .func = cell->func,
       .kind = (uint32_t)cell->kind,
       .timing = p->e.timing};
-  return ni_bucket_find(&t->buckets, &key, out);
+  return ni_bucket_find_or_add(&t->buckets, &key, out);
 }
 
 /* All records of an operation; it counts itself where its first one is. */
@@ -115,7 +115,7 @@ static int add_to_buckets(const struct ni_cell_sums *c, struct ni_sums *t, const
     const struct ni_entry *x = &op->part[i].e, *f = &op->part[first].e;
     if (ni_time_ns(x->start_ns, x->dump_us) < ni_time_ns(f->start_ns, f->dump_us))
       first = i;
-    if ((e = find_bucket(c, t, &op->part[i], comm, &row)) < 0)
+    if ((e = find_or_add_bucket(c, t, &op->part[i], comm, &row)) < 0)
       break;
     row->records++;
     ni_add_capped(&row->bytes, c->s->cell[c->cell].msg_bytes);
@@ -128,7 +128,7 @@ static int add_to_buckets(const struct ni_cell_sums *c, struct ni_sums *t, const
     else
       row->bytes_per_s += x->bytes_per_s;
   }
-  if (e == 0 && (e = find_bucket(c, t, &op->part[first], comm, &row)) == 0)
+  if (e == 0 && (e = find_or_add_bucket(c, t, &op->part[first], comm, &row)) == 0)
     row->operations++;
   return e;
 }
@@ -327,7 +327,7 @@ static int add_late(const struct ni_cell_sums *c, struct ni_sums *t, const struc
   ps->late_ns += lost;
   if (c->r->opt.bucket_ns) {
     struct ni_bucket_row *row;
-    const int e = find_bucket(c, t, p, comm, &row);
+    const int e = find_or_add_bucket(c, t, p, comm, &row);
     if (e < 0)
       return e;
     row->late++;

@@ -488,12 +488,12 @@ static bool is_same_kind(const struct ni_comm_row *a, const struct ni_comm_row *
 }
 
 struct comm_transfers { /* of a communicator */
-  double us, usual_us;  /* what its transfers took, and those of its peers would have */
+  double us, peers_us;  /* what its transfers took, and those of its peers would have */
   size_t n_peers;
 };
 
 static bool is_slow(const struct comm_transfers *l) {
-  return l->n_peers >= 2 && l->us > NI_FIND_TRANSFER * l->usual_us;
+  return l->n_peers >= 2 && l->us > NI_FIND_TRANSFER * l->peers_us;
 }
 
 static bool is_same_class(const struct ni_group *a, const struct ni_group *b) {
@@ -552,7 +552,7 @@ static void compare_class(struct class_judge *w, struct comm_transfers *of) {
     qsort(w->x, n, sizeof *w->x, by_number);
     struct comm_transfers *l = &of[w->there[i]];
     l->us += mine->us;
-    l->usual_us += (n == 2 ? w->x[0] : (w->x[(n - 1) / 2] + w->x[n / 2]) / 2) * mine->bytes;
+    l->peers_us += (n == 2 ? w->x[0] : (w->x[(n - 1) / 2] + w->x[n / 2]) / 2) * mine->bytes;
     if (n > l->n_peers)
       l->n_peers = n;
   }
@@ -618,10 +618,10 @@ struct slow_host { /* communicators within one host that are slow */
 /* Of a host it is one communicator, not the host, where others within the host are as fast as elsewhere. */
 static bool is_slow_by_itself(const struct slow_host *h) { return h->slow < SLOW_OF_HOST * h->compared; }
 
-static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_us, double usual_us,
+static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_us, double peers_us,
                           size_t n_peers, struct slow_host *h, struct finding_list *out) {
   const struct ni_comm_row *c = &s->comm[comm];
-  double factor = transfer_us / usual_us, lost = (transfer_us - usual_us) * s->one_in;
+  double factor = transfer_us / peers_us, lost = (transfer_us - peers_us) * s->one_in;
   if (c->one_host >= 0 && !is_slow_by_itself(&h[c->one_host])) {
     h += c->one_host;
     if (h->n++ == 0)
@@ -688,10 +688,10 @@ static int name_slow_functions(const struct ni_summary *s, struct slow_host *hos
     hosts[s->comm[i].one_host].slow += is_slow(&of[i]);
   }
   for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
-    slow_us[i] = fmax(0, of[i].us - of[i].usual_us);
+    slow_us[i] = fmax(0, of[i].us - of[i].peers_us);
     if (!is_slow(&of[i]))
       continue;
-    e = name_slow_comm(s, i, of[i].us, of[i].usual_us, of[i].n_peers, hosts, out);
+    e = name_slow_comm(s, i, of[i].us, of[i].peers_us, of[i].n_peers, hosts, out);
   }
   free(of);
   return e;

@@ -98,7 +98,7 @@ static int add_rollup_to_bucket(struct ni_run *r, const struct rollup *k, const 
                                     .kind = k->kind,
                                     .timing = k->timing};
   struct ni_bucket_row *x;
-  int e = l->to_ns > INT64_MAX ? 0 : ni_bucket_find(&r->rolled, &key, &x);
+  int e = l->to_ns > INT64_MAX ? 0 : ni_bucket_find_or_add(&r->rolled, &key, &x);
   if (e == -E2BIG)
     ni_buckets_fail_too_many(r, "series_rollups", "function and timing source");
   if (e < 0 || l->to_ns > INT64_MAX)
@@ -171,7 +171,7 @@ static void wire_rollup_buckets(struct ni_wire *w, struct ni_run *r) {
       w->bad = true;
     if (w->bad)
       return;
-    int e = ni_bucket_find(&r->rolled, &k, &x);
+    int e = ni_bucket_find_or_add(&r->rolled, &k, &x);
     if (e == -E2BIG)
       ni_buckets_fail_too_many(r, "series_rollups", "function and timing source");
     if (e < 0)

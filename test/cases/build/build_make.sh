@@ -33,6 +33,10 @@ mk -n plugin CPPFLAGS="-I$TMP/none" >"$TMP/out" 2>&1
 grep -q '^HAVE_ZSTD :=$' "$TMP/b/config.mk" || fail "other flags: not asked again"
 mk -n plugin CPPFLAGS="-I$TMP/none" 2>&1 | grep 'is missing' && fail "told twice"
 mk -n V=1 plugin CPPFLAGS="-I$TMP/none" LIBDEFLATE= | grep -- '-l:libdeflate.a' >/dev/null && fail "LIBDEFLATE= on the command line is not heard"
+# What goes to a machine without libraries links all that its sources were compiled for.
+mk -n V=1 gpu-portable PORTABLE_BUILD="$TMP/portable" >"$TMP/out" 2>&1 || fail "make gpu-portable: $(tail -n 3 "$TMP/out")"
+grep -E -- " -o $TMP/portable/nccl-inspector " "$TMP/out" >"$TMP/link" || fail "make gpu-portable links no nccl-inspector"
+! grep -q '^HAVE_SQLITE.* 1$' "$TMP/portable/config.mk" || grep -q sqlite3 "$TMP/link" || fail "make gpu-portable links without SQLite: $(cat "$TMP/link")"
 rc=0
 mk exporter CPPFLAGS="-I$TMP/none" >"$TMP/out" 2>&1 || rc=$?
 { [ $rc != 0 ] && grep -q '^simdjson is missing.*apt-get install libsimdjson-dev' "$TMP/out"; } || fail "without simdjson: exit code $rc, $(head -n 5 "$TMP/out")"

@@ -56,7 +56,7 @@ tells "one box of four is not there" 3 "^HANG (likely)" hang "$TMP/logs" "$TMP/c
 stop_job
 tells "killed: recover is named" 3 "recover. puts it into the logs" hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1
 
-tells "NVIDIA's logs" 2 "^CANNOT TELL: NVIDIA's logs" hang test/golden/check_nvidia_v40/input --box-dir "$TMP/empty"
+tells "NVIDIA's logs" 2 "^CANNOT TELL: NVIDIA's and imported logs" hang test/golden/check_nvidia_v40/input --box-dir "$TMP/empty"
 
 # Two lives of one process: the first has ended, of the second there is its first line.
 mkdir "$TMP/lives"

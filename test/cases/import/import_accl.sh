@@ -25,7 +25,7 @@ said whole 'rank 1 \(by the communicator of all\) on mi300_node1, 53 operations'
 said whole 'when operations began is not in the source'
 checked whole 0 '^COMPLETE'
 said died 'node1_pid4711_0x78.jsonl: left out: no log of ACCL.*the others of its process were read'
-checked died 2 '1 rank of a communicator without a final line' '1 process without its own last line'
+checked died 2 '1 rank of a communicator without a final line' '1 process without its own last line.*imported logs end where'
 checked cut 2 '1 rank of a communicator without a final line'
 said cut '1 event could not be read'
 checked lost 2 'problem     7 operations dropped' 'problem     2 operations .*in flight'
@@ -39,6 +39,19 @@ grep -q 'from logs of ACCL' "$TMP/slow-out.txt" || fail "summary does not say wh
 ! grep -q 'share.* no communicator' "$TMP/slow-out.txt" || fail "hosts of one communicator are said to share none"
 summary "$TMP/whole.logs" "$TMP/whole-out"
 grep -qE '^  1  ' "$TMP/whole-out.txt" && { fail "ranks that took the same time are named"; cat "$TMP/whole-out.txt"; }
+
+# No plugin of ours ran there: nothing is said of what it would have left, in whatever is told of these logs.
+for c in check hang "show --pattern" "trace -o $TMP/trace.json"; do
+  for logs in whole died; do
+    # shellcheck disable=SC2086
+    "$INSPECTOR" $c "$TMP/$logs.logs" >>"$TMP/advice" 2>&1 || true
+  done
+done
+cat "$TMP/whole-out.txt" >>"$TMP/advice"
+"$INSPECTOR" summary "$TMP/died.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/died-out" >>"$TMP/advice" || true
+grep -q "^CANNOT TELL: NVIDIA's and imported logs say what has finished" "$TMP/advice" || fail "hang does not say what imported logs are"
+grep -q 'records have no start time: not drawn$' "$TMP/advice" || fail "trace does not say what it does not draw"
+! grep -iE 'black box|recover|snapshot|NCCL_INSPECTOR_' "$TMP/advice" || fail "advice for jobs with our plugin, of imported logs"
 
 # Files that are none, and nothing but such.
 mkdir "$TMP/bad" "$TMP/none"

@@ -184,7 +184,7 @@ static struct fabric *new_fabric(void) {
                                         .per_step = 1,
                                         .mean_us = 100,
                                         .quiet_us = 100,
-                                        .usual_us = 100,
+                                        .baseline_us = 100,
                                         .alike = LINKS};
   }
   return f;
@@ -313,10 +313,6 @@ static void test_slow_of_many(void **state) {
 }
 
 /*
- * All links are slow in two bins that stand alone; in one, which may be anything; as much as they differ
- * anyway.
- */
-/*
  * What comes each third step leaves no bin that is not beside it: those beside it are quiet. The first steps
  * of a job are long, and no measure of any.
  */
@@ -334,6 +330,57 @@ static void test_dense_clock_cost(void **state) {
     c->at[k] = true;
   assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
   assert_true(fabs(c->cost_us - n * 500.0) < 0.05 * n * 500 && c->low_us > 0.8 * c->cost_us);
+  free_fabric(f);
+}
+
+/* The first bins of a job are long, until all is loaded and allocated. FIRST of them: fewer than a quarter. */
+enum { FIRST = 13 };
+static struct fabric *new_starting_job(void) {
+  struct fabric *f = new_fabric();
+  drop(f, 0, FIRST, 6100);
+  return f;
+}
+
+/* Adds pauses of 3 ms each `each` bins, from a bin on. Returns how many. */
+static uint32_t add_pauses(struct fabric *f, uint32_t from, uint32_t each) {
+  struct ni_cause *c = ni_cause_add(&f->causes, NI_FIND_PAUSES, NI_LEVEL_RANK, 0);
+  uint32_t n = 0;
+  c->to = BINS;
+  c->at = calloc(BINS + 1, sizeof *c->at);
+  for (uint32_t k = from; k + 2 < BINS; k += each, n++) {
+    c->at[k] = true;
+    drop(f, k, k + 1, 3100);
+  }
+  return n;
+}
+
+/* Its first steps are no measure of others: neither of steps with a pause near to them, */
+static void test_pauses_behind_first_steps(void **state) {
+  (void)state;
+  struct fabric *f = new_starting_job();
+  const uint32_t n = add_pauses(f, FIRST + 3, 8);
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(fabs(f->causes.item[0].cost_us - n * 3000.0) < 0.05 * n * 3000);
+  free_fabric(f);
+  /* nor are they the quiet steps of a run whose other steps all lie beside a pause, */
+  f = new_starting_job();
+  const uint32_t dense = add_pauses(f, FIRST + 1, 3);
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_false(f->causes.item[0].not_clocked);
+  assert_true(fabs(f->causes.item[0].cost_us - dense * 3000.0) < 0.05 * dense * 3000);
+  free_fabric(f);
+}
+
+/* nor of what steps became longer by since a rank is late. */
+static void test_late_behind_first_steps(void **state) {
+  (void)state;
+  struct fabric *f = new_starting_job();
+  const uint32_t from = 2 * FIRST - 1;
+  drop(f, from, BINS, 2100);
+  struct ni_cause *c = ni_cause_add(&f->causes, NI_FIND_LATE_RANK, NI_LEVEL_RANK, 0);
+  *c = (struct ni_cause){.kind = NI_FIND_LATE_RANK, .from = from, .to = BINS, .excess_us = 9000};
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(fabs(c->most_us - (BINS - from) * 2000.0) < 0.05 * (BINS - from) * 2000);
   free_fabric(f);
 }
 
@@ -379,6 +426,10 @@ static void test_bound_by_clock(void **state) {
   free_fabric(f);
 }
 
+/*
+ * All links are slow in two bins that stand alone; in one, which may be anything; as much as they differ
+ * anyway.
+ */
 static void test_congestion(void **state) {
   (void)state;
   for (int how = 0; how < 3; how++) {
@@ -409,7 +460,7 @@ static void test_not_slow(void **state) {
 
   f = new_fabric(); /* less than two ticks of a timer of 1 us */
   for (uint32_t i = 0; i < LINKS; i++) {
-    f->link[i].usual_us = f->link[i].quiet_us = 5;
+    f->link[i].baseline_us = f->link[i].quiet_us = 5;
     f->link[i].per_step = 100;
   }
   for (uint32_t k = 0; k < BINS; k++)
@@ -592,6 +643,8 @@ int main(void) {
       cmocka_unit_test(test_not_slow),
       cmocka_unit_test(test_dense_clock_cost),
       cmocka_unit_test(test_bound_by_clock),
+      cmocka_unit_test(test_pauses_behind_first_steps),
+      cmocka_unit_test(test_late_behind_first_steps),
       cmocka_unit_test(test_congestion),
       cmocka_unit_test(test_usual_transfer),
       cmocka_unit_test(test_uneven_cost),

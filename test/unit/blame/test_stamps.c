@@ -193,7 +193,7 @@ static void test_always_last(void **state) {
                                        .per_step = 1,
                                        .mean_us = us[i][0],
                                        .quiet_us = us[i][0],
-                                       .usual_us = 50,
+                                       .baseline_us = 50,
                                        .alike = LINKS};
     }
     if (late)

@@ -212,7 +212,7 @@ int ni_hang_find_fate(struct ni_hang_verdict *v) {
     f->dead_boxes += p->has_box && p->life == NI_HANG_DEAD;
     bool dark = !p->has_box && !p->has_dump && p->life == NI_HANG_LIFE_UNKNOWN;
     f->dark += dark;
-    f->dark_nvidia += dark && !p->ours;
+    f->dark_foreign += dark && !p->ours;
     if (seen > f->last_ns)
       f->last_ns = seen;
     if (p->life == NI_HANG_DEAD && seen < f->first_ns)

@@ -88,7 +88,7 @@ static void wire_mixes(struct ni_wire *w, struct ni_run *r, uint64_t *mix, uint6
     if (!w->load || !r || w->bad)
       continue;
     if (ni_name(&r->names, NULL, algo, &a) < 0 || ni_name(&r->names, NULL, proto, &p) < 0 ||
-        ni_find_mix(r, a, p, &code) < 0)
+        ni_find_or_add_mix(r, a, p, &code) < 0)
       w->bad = true;
     else
       mix[code] += count;
@@ -405,11 +405,11 @@ static int place_row(struct ni_run *r, uint32_t file, const struct head *h, stru
   if (e == 0)
     e = ni_name(&r->names, NULL, h->func, &key.func);
   if (e == 0)
-    e = ni_find_process(r, host, h->pid, r->files.file[file].head.start_ns, file, &process);
+    e = ni_find_or_add_process(r, host, h->pid, r->files.file[file].head.start_ns, file, &process);
   if (e == 0)
-    e = ni_find_member(r, process, r->files.file[file].run, &id, &row.member);
+    e = ni_find_or_add_member(r, process, r->files.file[file].run, &id, &row.member);
   if (e == 0)
-    e = ni_find_cell(r, &key, &cell);
+    e = ni_find_or_add_cell(r, &key, &cell);
   if (e < 0)
     return e;
   struct ni_sum_cell *c = &r->cell[cell];

@@ -483,7 +483,7 @@ static bool can_compare(const struct stage *x, const struct stage *y) {
 
 /* By the bytes of their gradients. */
 static bool has_as_many_layers(const struct stage *x, const struct stage *y) {
-  return fabs(x->bytes - y->bytes) <= NI_BLAME_ALIKE * fmax(x->bytes, y->bytes);
+  return fabs(x->bytes - y->bytes) <= NI_BLAME_EQUAL * fmax(x->bytes, y->bytes);
 }
 
 /* A backward pass takes so many times as long as the forward pass of the same layers. */

@@ -8,7 +8,7 @@
 #include "exporter/base/array.h"
 
 /* The join of an operation; NI_BLAME_NONE: no memory. */
-static uint32_t find_join(struct ni_graph *g, uint64_t key, uint32_t link, uint32_t bin, float exec) {
+static uint32_t find_or_add_join(struct ni_graph *g, uint64_t key, uint32_t link, uint32_t bin, float exec) {
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&g->at, key, &i)) != NI_INDEX_NONE;)
     if (g->op[k].key == key) {
@@ -27,7 +27,7 @@ static uint32_t find_join(struct ni_graph *g, uint64_t key, uint32_t link, uint3
 }
 
 /* The operations like this one; NI_BLAME_NONE: no memory. */
-static uint32_t find_peer_transfers(struct ni_graph *g, uint64_t key) {
+static uint32_t find_or_add_peer_transfers(struct ni_graph *g, uint64_t key) {
   uint32_t k;
   for (size_t i = 0; (k = ni_index_next(&g->peers_at, key, &i)) != NI_INDEX_NONE;)
     if (g->peers[k].key == key)
@@ -43,7 +43,8 @@ static uint32_t find_peer_transfers(struct ni_graph *g, uint64_t key) {
  * The place of the number-th operation of a step on a slot; of like ranks alone where there are some.
  * NI_BLAME_NONE: no memory.
  */
-static uint32_t find_spot(struct ni_graph *g, const struct ni_blame_rank *o, uint32_t slot, uint32_t number) {
+static uint32_t find_or_add_spot(struct ni_graph *g, const struct ni_blame_rank *o, uint32_t slot,
+                                 uint32_t number) {
   const bool of_peers = o->cls != NI_BLAME_NONE && g->has_peers[o->cls];
   const uint64_t key = ni_hash(ni_hash(o->slot[slot].shape, number), of_peers ? o->cls + 1 : 0);
   uint32_t k;
@@ -164,7 +165,7 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
     if (op->step != step)
       memset(number, 0, sizeof number);
     step = op->step;
-    if (g->launches && (n->spot = find_spot(g, o, op->slot, number[op->slot]++)) == NI_BLAME_NONE)
+    if (g->launches && (n->spot = find_or_add_spot(g, o, op->slot, number[op->slot]++)) == NI_BLAME_NONE)
       return -ENOMEM;
     if (op->main && i - s->from >= op->main) {
       n->main = g->node[s->first + i - s->from - op->main].join;
@@ -176,13 +177,13 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
     }
     bool coll = slot->kind == NI_BLAME_COLL;
     uint64_t name = coll ? ni_mix(o->token_hash[op->token]) ^ op->sn : op->sn;
-    n->join = find_join(g, ni_hash(ni_hash(slot->link, coll), name), slot->link, n->bin, op->exec_us);
+    n->join = find_or_add_join(g, ni_hash(ni_hash(slot->link, coll), name), slot->link, n->bin, op->exec_us);
     if (n->join == NI_BLAME_NONE)
       return -ENOMEM;
     struct ni_graph_op *w = &g->op[n->join];
     if (g->compares && w->peers == NI_BLAME_NONE) {
       uint64_t work = coll ? o->token_hash[op->token] : o->token_bytes[op->token];
-      if ((w->peers = find_peer_transfers(
+      if ((w->peers = find_or_add_peer_transfers(
                g, ni_hash(ni_hash(g->b->link[slot->link].cls, coll), ni_mix(work)))) == NI_BLAME_NONE)
         return -ENOMEM;
     }
@@ -247,8 +248,8 @@ static void find_host_begins(struct ni_graph *g, double block_us) {
 static void shorten_one_sided_messages(struct ni_graph *g) {
   for (uint32_t i = 0; i < g->n_joins; i++) {
     const struct ni_blame_link *l = &g->b->link[g->op[i].link];
-    if (l->from >= 0 && l->n_ranks == 1 && l->usual_us < g->op[i].transfer)
-      g->op[i].transfer = l->usual_us;
+    if (l->from >= 0 && l->n_ranks == 1 && l->baseline_us < g->op[i].transfer)
+      g->op[i].transfer = l->baseline_us;
   }
 }
 

@@ -219,7 +219,7 @@ static float find_excess_floor(const struct ni_blame_link *l) {
 static bool link_stands_out(const struct link_judge *w, const struct ni_blame_link *l, double sum, uint32_t n,
                             float noise) {
   const double mean = sum / n;
-  if (n < NI_CAUSE_BINS || mean < find_least_excess(l) || mean * l->usual_us < find_least_us(w, l))
+  if (n < NI_CAUSE_BINS || mean < find_least_excess(l) || mean * l->baseline_us < find_least_us(w, l))
     return false;
   if (mean < NI_CAUSE_SIGMA * noise / sqrt(n))
     return false;
@@ -286,7 +286,7 @@ static void judge_links(struct link_judge *w) {
     if (l->alike < 2 || !is_long_enough(w, l) || !has_all_ranks(w, l))
       continue;
     for (uint32_t k = 0; k < b->bins; k++)
-      x[k] = w->out->crowded[k] ? NAN : clip_excess(l->us[k] / l->usual_us - 1);
+      x[k] = w->out->crowded[k] ? NAN : clip_excess(l->us[k] / l->baseline_us - 1);
     j->state = FINE;
     j->ratio = 1;
     if (judge_stops(w, i))
@@ -296,7 +296,7 @@ static void judge_links(struct link_judge *w) {
     if (!ni_find_longest_above(x, b->bins, find_excess_floor(l), &j->from, &j->to))
       continue;
     for (uint32_t k = j->from; k < j->to; k++) {
-      const float more = l->us[k] / l->usual_us - 1;
+      const float more = l->us[k] / l->baseline_us - 1;
       if (isnan(x[k]))
         continue;
       sum += x[k];
@@ -404,13 +404,13 @@ static struct fit count_fit(const struct link_judge *w, const struct suspect *s)
   return f;
 }
 
-/* What its operations take longer than usual_us in these bins, in all. */
-static double sum_excess(const struct ni_blame *b, const struct ni_blame_link *l, float usual_us,
+/* What its operations take longer than baseline_us in these bins, in all. */
+static double sum_excess(const struct ni_blame *b, const struct ni_blame_link *l, float baseline_us,
                          const bool *at) {
   double us = 0;
   for (uint32_t k = 0; k < b->bins; k++)
-    if (at[k] && l->us[k] > usual_us)
-      us += (double)(l->us[k] - usual_us) * l->per_step * b->bin_steps;
+    if (at[k] && l->us[k] > baseline_us)
+      us += (double)(l->us[k] - baseline_us) * l->per_step * b->bin_steps;
   return us;
 }
 
@@ -423,7 +423,7 @@ static double bound_drops(const struct ni_blame *b, const struct ni_cause *c, co
   double us = 0;
   for (uint32_t i = 0; i < c->n_items; i++) {
     const struct ni_blame_link *l = &b->link[c->item[i]];
-    us += sum_excess(b, l, l->usual_us, at);
+    us += sum_excess(b, l, l->baseline_us, at);
   }
   for (uint32_t i = 0; i < b->n_links; i++) {
     const struct ni_blame_link *l = &b->link[i];
@@ -449,7 +449,7 @@ static int find_drops(const struct link_judge *w, struct ni_cause *c) {
     for (uint32_t i = 0; i < c->n_items; i++) {
       const struct ni_blame_link *l = &b->link[c->item[i]];
       if (!isnan(l->us[k])) {
-        sum += l->us[k] / l->usual_us - 1;
+        sum += l->us[k] / l->baseline_us - 1;
         seen++;
       }
     }

@@ -249,8 +249,8 @@ static int find_classes(struct ni_blame *b) {
 }
 
 /* The link that a slot is of; it is made where it is new. */
-static int64_t find_link(struct ni_blame *b, struct ni_index *at, size_t *cap,
-                         const struct ni_blame_slot *s) {
+static int64_t find_or_add_link(struct ni_blame *b, struct ni_index *at, size_t *cap,
+                                const struct ni_blame_slot *s) {
   int32_t from = s->kind == NI_BLAME_COLL ? -1 : s->kind == NI_BLAME_SEND ? s->rank : s->peer;
   int32_t to = s->kind == NI_BLAME_COLL ? -1 : s->kind == NI_BLAME_SEND ? s->peer : s->rank;
   const uint64_t hash = ni_hash(ni_hash(s->comm, (uint32_t)from), (uint32_t)to);
@@ -261,7 +261,7 @@ static int64_t find_link(struct ni_blame *b, struct ni_index *at, size_t *cap,
   if (!ni_array_room(b->link, b->n_links, *cap) || ni_index_add(at, hash, b->n_links) < 0)
     return -ENOMEM;
   b->link[b->n_links] = (struct ni_blame_link){
-      .comm = s->comm, .from = from, .to = to, .host = -1, .ratio = NAN, .usual_us = NAN};
+      .comm = s->comm, .from = from, .to = to, .host = -1, .ratio = NAN, .baseline_us = NAN};
   return b->n_links++;
 }
 
@@ -358,7 +358,7 @@ static int build_links(struct ni_blame *b) {
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     for (uint32_t k = 0; e == 0 && b->rank[i].judged && k < b->rank[i].n_slots; k++) {
       struct ni_blame_slot *s = &b->rank[i].slot[k];
-      int64_t l = s->ops ? find_link(b, &at, &cap, s) : NI_BLAME_NONE;
+      int64_t l = s->ops ? find_or_add_link(b, &at, &cap, s) : NI_BLAME_NONE;
       if (l < 0)
         e = (int)l;
       else if (l != NI_BLAME_NONE) {
@@ -374,7 +374,7 @@ static int build_links(struct ni_blame *b) {
   return e;
 }
 
-static bool is_near(double a, double b) { return fabs(a - b) <= NI_BLAME_ALIKE * fmax(a, b); }
+static bool is_near(double a, double b) { return fabs(a - b) <= NI_BLAME_EQUAL * fmax(a, b); }
 
 /* Stages differ in the number of their layers: what they send for each of them takes as long. */
 #define AS_OFTEN 2.0
@@ -471,9 +471,9 @@ static int compare_links(struct ni_blame *b) {
       if (l->cls != classes)
         continue;
       l->apart = apart;
-      l->usual_us = baseline * get_link_bytes(l);
+      l->baseline_us = baseline * get_link_bytes(l);
       l->alike = (uint32_t)n;
-      l->ratio = l->mean_us / l->usual_us;
+      l->ratio = l->mean_us / l->baseline_us;
     }
     classes++;
   }

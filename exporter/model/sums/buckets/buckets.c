@@ -21,7 +21,8 @@ static bool is_same_bucket(const struct ni_bucket_row *a, const struct ni_bucket
       a->kind == b->kind && a->timing == b->timing;
 }
 
-int ni_bucket_find(struct ni_bucket_table *t, const struct ni_bucket_row *key, struct ni_bucket_row **out) {
+int ni_bucket_find_or_add(struct ni_bucket_table *t, const struct ni_bucket_row *key,
+                          struct ni_bucket_row **out) {
   const uint64_t hash = hash_bucket_key(key);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;)
@@ -48,7 +49,7 @@ int ni_bucket_merge(struct ni_bucket_table *to, const struct ni_bucket_table *fr
   for (size_t i = 0; i < from->n; i++) {
     const struct ni_bucket_row *y = &from->row[i];
     struct ni_bucket_row *x;
-    if ((e = ni_bucket_find(to, y, &x)) < 0)
+    if ((e = ni_bucket_find_or_add(to, y, &x)) < 0)
       return e;
     ni_add_sums(x->added, y->added);
     x->bytes_per_s += y->bytes_per_s;
@@ -90,8 +91,8 @@ static uint64_t hash_host_bucket(const struct ni_host_bucket *k) {
   return ni_hash(ni_hash(host, (uintptr_t)k->device), (uintptr_t)k->counter);
 }
 
-static int find_host_bucket(struct ni_host_buckets *t, const struct ni_host_bucket *key,
-                            struct ni_host_bucket **out) {
+static int find_or_add_host_bucket(struct ni_host_buckets *t, const struct ni_host_bucket *key,
+                                   struct ni_host_bucket **out) {
   const uint64_t hash = hash_host_bucket(key);
   uint32_t k;
   for (size_t at = 0; (k = ni_index_next(&t->at_hash, hash, &at)) != NI_INDEX_NONE;)
@@ -116,7 +117,7 @@ static int flush_counter(struct ni_host_buckets *t, struct ni_host_bucket *x) {
   struct ni_host_bucket *row;
   int e = 0;
   const bool has_moved = x->samples && (x->kind == NI_METRIC_GAUGE || x->sum);
-  if (has_moved && (e = find_host_bucket(t, x, &row)) == 0) {
+  if (has_moved && (e = find_or_add_host_bucket(t, x, &row)) == 0) {
     row->samples += x->samples;
     row->sum += x->sum;
     row->seconds += x->seconds;

@@ -47,7 +47,8 @@ static inline int64_t ni_bucket_of(int64_t ns, uint64_t width_ns) {
 }
 
 /* The row of what key names (bucket, comm, log_group, func, kind, timing), added where there is none. */
-int ni_bucket_find(struct ni_bucket_table *t, const struct ni_bucket_row *key, struct ni_bucket_row **out);
+int ni_bucket_find_or_add(struct ni_bucket_table *t, const struct ni_bucket_row *key,
+                          struct ni_bucket_row **out);
 /* Adds what `from` has. */
 int ni_bucket_merge(struct ni_bucket_table *to, const struct ni_bucket_table *from);
 /* By time, then by what is named. The table only holds rows after that. */

@@ -29,7 +29,7 @@ int ni_tag_sums_count(struct ni_tag_sums *t, const struct ni_operation *op, uint
     struct ni_bucket_row *row;
     if (!x->tag)
       continue;
-    int e = ni_bucket_find(&t->rows, &key, &row);
+    int e = ni_bucket_find_or_add(&t->rows, &key, &row);
     if (e == 0) {
       row->records++;
       row->operations += !counted;

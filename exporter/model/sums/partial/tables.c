@@ -191,7 +191,7 @@ static void wire_member(struct ni_wire *w, struct ni_run *r, const struct ni_par
   if (!w->load)
     return;
   const struct ni_ident id = ni_who_ident(&m);
-  if (!w->bad && ni_find_member(r, x->process.number[m.process], c.run, &id, k) < 0)
+  if (!w->bad && ni_find_or_add_member(r, x->process.number[m.process], c.run, &id, k) < 0)
     w->bad = true;
   free(m.name);
   if (w->bad)
@@ -210,7 +210,7 @@ static void wire_cell(struct ni_wire *w, struct ni_run *r, uint32_t *k) {
   ni_wire_u64(w, &c.msg_bytes);
   const struct ni_sum_cell key = {
       .type = (uint8_t)type, .kind = (uint8_t)kind, .func = c.func, .msg_bytes = c.msg_bytes};
-  if (w->load && !w->bad && ni_find_cell(r, &key, k) < 0)
+  if (w->load && !w->bad && ni_find_or_add_cell(r, &key, k) < 0)
     w->bad = true;
 }
 
@@ -232,7 +232,7 @@ static void wire_mixes(struct ni_wire *w, struct ni_run *r, struct ni_partial_nu
     uint32_t algo = w->load ? 0 : r->mix[of[i]].algo, proto = w->load ? 0 : r->mix[of[i]].proto;
     ni_wire_name(w, &r->names, &algo);
     ni_wire_name(w, &r->names, &proto);
-    if (w->load && !w->bad && ni_find_mix(r, algo, proto, &x->mix[i]) < 0)
+    if (w->load && !w->bad && ni_find_or_add_mix(r, algo, proto, &x->mix[i]) < 0)
       w->bad = true;
   }
 }

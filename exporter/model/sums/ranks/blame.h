@@ -68,8 +68,8 @@ struct ni_blame_slot {
   uint64_t anchor_of;               /* what the anchors are; 0: there are none */
   struct ni_blame_anchor anchor[2]; /* of the first steps, the last */
 };
-/* alike: bytes of an operation and operations of a step differ by no more than this. */
-#define NI_BLAME_ALIKE 0.02
+/* Amounts that differ by no more than this share count as equal: bytes, operations of a step. */
+#define NI_BLAME_EQUAL 0.02
 
 /* One rank in one bin. */
 struct ni_blame_cell {
@@ -213,9 +213,9 @@ struct ni_blame_link {
   double bytes, per_step;         /* of one operation; operations in a step */
   uint64_t shape;                 /* of its slot on the first of its ranks */
   float mean_us, quiet_us;        /* over its bins: mean, lower quartile */
-  float usual_us;                 /* lower quartile of the means of its like */
-  float ratio;                    /* mean_us / usual_us */
-  float apart;                    /* one standard deviation of that, by its like that are not slow; 0: few */
+  float baseline_us;              /* of its peers: lower quartile of their means, for as many bytes */
+  float ratio;                    /* mean_us / baseline_us */
+  float apart;                    /* one standard deviation of that, by its peers that are not slow; 0: few */
   uint32_t alike;                 /* so many, it among them */
 };
 

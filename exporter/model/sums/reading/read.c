@@ -89,11 +89,11 @@ static int add_context(struct ni_sum_range *x, const struct ni_line *l, const ch
   for (int i = 0; e == 0 && i < NI_CTX_TEXTS; i++)
     e = ni_name(&r->names, &x->names, text[i], &n.c.text[i]);
   if (e == 0)
-    e = ni_find_process(r, n.host, n.pid, x->start_ns, (uint32_t)x->file_no, &n.process);
+    e = ni_find_or_add_process(r, n.host, n.pid, x->start_ns, (uint32_t)x->file_no, &n.process);
   if (e == 0)
-    e = ni_find_member(r, n.process, x->f->file->run, id, &n.c.member);
+    e = ni_find_or_add_member(r, n.process, x->f->file->run, id, &n.c.member);
   if (e == 0)
-    e = ni_find_context(r, &n.c, &n.code);
+    e = ni_find_or_add_context(r, &n.c, &n.code);
   if (e < 0)
     return e;
   note_versions(x, text);
@@ -107,7 +107,8 @@ static bool is_same_head(const struct ni_sum_range *x, const struct ni_seen_cont
 }
 
 /* The numbers of a line's header and metadata. */
-static int find_context(struct ni_sum_range *x, const struct ni_line *l, struct ni_seen_context **out) {
+static int find_or_add_context(struct ni_sum_range *x, const struct ni_line *l,
+                               struct ni_seen_context **out) {
   struct ni_seen_context *s = x->last;
   int e = 0;
   if (!s || !is_same_head(x, s, l))
@@ -181,7 +182,7 @@ static int number_names(struct ni_sum_range *x, const struct ni_line *l, struct 
 static int number_mix(struct ni_sum_range *x, const struct ni_record_row *row) {
   if (row->algo == x->mix_algo && row->proto == x->mix_proto)
     return 0;
-  int e = ni_find_mix(x->r, row->algo, row->proto, &x->mix);
+  int e = ni_find_or_add_mix(x->r, row->algo, row->proto, &x->mix);
   x->mix_algo = row->algo;
   x->mix_proto = row->proto;
   return e;
@@ -265,7 +266,7 @@ static int store_operation(struct ni_sum_range *x, const struct ni_line *l, cons
     return e;
   if (ni_implausible(o) != NI_PLAUSIBLE)
     return 0; /* the ledger counts it */
-  if ((e = ni_find_stream(x, c, l, row.func, &s)) < 0 || (e = number_mix(x, &row)) < 0)
+  if ((e = ni_find_or_add_stream(x, c, l, row.func, &s)) < 0 || (e = number_mix(x, &row)) < 0)
     return e;
   const struct ni_entry n = pack_entry(l, start, exec_ns, x->mix);
   if (!(o->has & NI_HAS_BUSBW))
@@ -289,7 +290,7 @@ static int store_process(struct ni_sum_range *x, const struct ni_line *l) {
   if (e == 0)
     e = ni_name(&r->names, &x->names, l->meta.producer, &producer);
   if (e == 0)
-    e = ni_find_process(r, host, l->meta.pid, p->start_ns, (uint32_t)x->file_no, &process);
+    e = ni_find_or_add_process(r, host, l->meta.pid, p->start_ns, (uint32_t)x->file_no, &process);
   if (e < 0)
     return e;
   x->start_ns = p->start_ns;
@@ -343,7 +344,7 @@ static int store_mark(struct ni_sum_range *x, const struct ni_line *l) {
   if (e == 0)
     e = ni_name(&x->r->names, &x->names, l->control.mark, &text);
   if (e == 0)
-    e = ni_find_process(x->r, host, l->meta.pid, x->start_ns, (uint32_t)x->file_no, &process);
+    e = ni_find_or_add_process(x->r, host, l->meta.pid, x->start_ns, (uint32_t)x->file_no, &process);
   return e < 0 ? e : ni_step_marks_add(x->r, process, (int64_t)l->control.ns, text);
 }
 
@@ -362,7 +363,7 @@ static int dispatch_line(void *arg, struct ni_line *l, uint64_t line_no) {
     return e;
   switch (l->kind) {
     case NI_LINE_OP:
-      return (e = find_context(x, l, &c)) < 0 ? e : store_operation(x, l, c);
+      return (e = find_or_add_context(x, l, &c)) < 0 ? e : store_operation(x, l, c);
     case NI_LINE_PROCESS:
       return store_process(x, l);
     case NI_LINE_CONTROL:
@@ -376,7 +377,7 @@ static int dispatch_line(void *arg, struct ni_line *l, uint64_t line_no) {
     case NI_LINE_ROLLUP:
       if (l->ident.rank < 0 || l->ident.comm_hash == 0)
         return 0;
-      return (e = find_context(x, l, &c)) < 0 ? e : store_comm_line(x, l, c);
+      return (e = find_or_add_context(x, l, &c)) < 0 ? e : store_comm_line(x, l, c);
     default:
       return 0;
   }
@@ -411,7 +412,7 @@ static int replay_indexed_lines(struct ni_sum_range *x, const struct ni_granules
     l.stats = (struct ni_stats_line){0};
     if (g->context[i].p2p_sampled)
       ni_by_add(&l.stats.kind[NI_KIND_P2P].filtered_by, "sampled", 1);
-    if ((e = find_context(x, &l, &c)) == 0)
+    if ((e = find_or_add_context(x, &l, &c)) == 0)
       e = store_comm_line(x, &l, c);
   }
   if (g->records && (x->t.records == 0 || g->origin_ns < x->t.origin_ns))

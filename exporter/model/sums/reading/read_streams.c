@@ -11,8 +11,8 @@ static bool is_stream(const struct ni_stream *s, const struct ni_stream *want) {
       s->kind == want->kind && s->type == want->type;
 }
 
-int ni_find_stream(struct ni_sum_range *x, const struct ni_seen_context *c, const struct ni_line *l,
-                   uint32_t func, struct ni_stream **out) {
+int ni_find_or_add_stream(struct ni_sum_range *x, const struct ni_seen_context *c, const struct ni_line *l,
+                          uint32_t func, struct ni_stream **out) {
   struct ni_stream n = {
       .member = c->c.member, .func = func, .msg_bytes = l->op.msg_bytes, .type = c->type, .kind = l->is_p2p};
   struct ni_stream *s = x->last_stream;
@@ -31,7 +31,7 @@ int ni_find_stream(struct ni_sum_range *x, const struct ni_seen_context *c, cons
   if (!ni_array_room(x->stream, x->n_streams, x->cap_streams))
     return -ENOMEM;
   struct ni_sum_cell key = {.type = c->type, .kind = n.kind, .func = func, .msg_bytes = n.msg_bytes};
-  int e = ni_find_cell(x->r, &key, &n.cell);
+  int e = ni_find_or_add_cell(x->r, &key, &n.cell);
   if (e == 0)
     e = ni_index_add(&x->stream_at_hash, hash, x->n_streams);
   if (e == 0 && !(n.piece = calloc(1, sizeof *n.piece)))

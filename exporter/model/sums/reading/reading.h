@@ -60,8 +60,8 @@ struct ni_sum_range {
 };
 
 /* The segment for records of this rank, function and size in this range. */
-int ni_find_stream(struct ni_sum_range *x, const struct ni_seen_context *c, const struct ni_line *l,
-                   uint32_t func, struct ni_stream **out);
+int ni_find_or_add_stream(struct ni_sum_range *x, const struct ni_seen_context *c, const struct ni_line *l,
+                          uint32_t func, struct ni_stream **out);
 /* The range is over: its segments are the run's from here on. */
 int ni_range_hand_over(struct ni_sum_range *x);
 

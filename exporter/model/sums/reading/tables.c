@@ -39,8 +39,8 @@ void ni_tables_free(struct ni_run *r) {
   pthread_mutex_destroy(&r->lock);
 }
 
-int ni_find_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file,
-                    uint32_t *out) {
+int ni_find_or_add_process(struct ni_run *r, uint32_t host, int64_t pid, uint64_t start_ns, uint32_t file,
+                           uint32_t *out) {
   pthread_mutex_lock(&r->lock);
   size_t n = r->who.n_processes;
   int64_t k = -ENOMEM;
@@ -64,8 +64,8 @@ static int init_comm(struct ni_run *r, uint32_t comm) {
   return ni_name(&r->names, NULL, text, &r->comm[comm].id);
 }
 
-int ni_find_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id,
-                   uint32_t *out) {
+int ni_find_or_add_member(struct ni_run *r, uint32_t process, uint32_t run, const struct ni_ident *id,
+                          uint32_t *out) {
   pthread_mutex_lock(&r->lock);
   size_t n = r->who.n_comms;
   int64_t k = -ENOMEM;
@@ -104,7 +104,7 @@ static int find_or_add_context(struct ni_run *r, const struct ni_context *c, uin
   return 0;
 }
 
-int ni_find_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
+int ni_find_or_add_context(struct ni_run *r, const struct ni_context *c, uint32_t *out) {
   pthread_mutex_lock(&r->lock);
   const int e = find_or_add_context(r, c, out);
   pthread_mutex_unlock(&r->lock);
@@ -132,14 +132,14 @@ static int find_or_add_cell(struct ni_run *r, const struct ni_sum_cell *c, uint3
   return 0;
 }
 
-int ni_find_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
+int ni_find_or_add_cell(struct ni_run *r, const struct ni_sum_cell *c, uint32_t *out) {
   pthread_mutex_lock(&r->lock);
   const int e = find_or_add_cell(r, c, out);
   pthread_mutex_unlock(&r->lock);
   return e;
 }
 
-int ni_find_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out) {
+int ni_find_or_add_mix(struct ni_run *r, uint32_t algo, uint32_t proto, uint8_t *out) {
   *out = 0;
   if (!algo && !proto)
     return 0;

@@ -102,7 +102,7 @@ static int wire_mixes(struct ni_wire *w, struct ni_run *r, uint64_t *mix) {
     ni_wire_u64(w, &records);
     if (!w->load)
       continue;
-    int e = ni_find_mix(r, algo, proto, &code);
+    int e = ni_find_or_add_mix(r, algo, proto, &code);
     if (e < 0)
       return e;
     mix[code] += records;

@@ -17,7 +17,7 @@
 #include "exporter/model/ledger/ledger.h"
 
 /* Raise it with whatever changes what is in it and not one of the numbers below. */
-enum { FORMAT = 7, FIXED_BYTES = 24, CRC_BYTES = 4 };
+enum { FORMAT = 8, FIXED_BYTES = 24, CRC_BYTES = 4 };
 #define BYTES_MAX (UINT64_C(4) << 30)
 static const char magic[8] = "NCCLIDX";
 

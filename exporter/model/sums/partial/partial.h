@@ -31,7 +31,8 @@
 #include "exporter/model/sums/state.h"
 
 #define NI_SHARDS_MAX 65536u
-#define NI_PARTIAL_FORMAT 4u
+#define NI_PARTIAL_FORMAT 5u
+#define NI_PARTIAL_OLDEST 4u /* is read, too: without what clock lines state */
 
 enum ni_section {
   NI_SECTION_OPTIONS = 1,
@@ -68,7 +69,7 @@ struct ni_section_to {
 struct ni_section_from {
   void *arg;
   const char *name; /* for messages: the file */
-  /* The next one; the bytes are valid until the next call, and 64 more behind them can be read. 0 or -errno,
+  /* The next one; the bytes are valid until the next call, and 96 more behind them can be read. 0 or -errno,
    * with a sentence told to ni_run_fail(). */
   int (*get)(void *arg, struct ni_run *r, enum ni_section *id, const uint8_t **bytes, size_t *n);
 };

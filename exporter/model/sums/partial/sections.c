@@ -10,7 +10,7 @@
 
 #include "exporter/input/inflate.h"
 
-enum { SLACK = 64 }; /* bytes behind a section that may be read (partial.h) */
+enum { SLACK = 96 }; /* bytes behind a section that may be read (partial.h) */
 
 static const char magic[8] = {'N', 'I', 'P', 'A', 'R', 'T', 'I', 'A'};
 struct start {
@@ -99,7 +99,7 @@ int ni_sections_open(struct ni_sections *s, struct ni_run *r, const char *path) 
     return refuse(r, s, "no partial result: summary --partial and merge --partial write them");
   s->left -= sizeof b;
   uint64_t format = ni_get_le(b.format, sizeof b.format);
-  if (format == NI_PARTIAL_FORMAT)
+  if (format >= NI_PARTIAL_OLDEST && format <= NI_PARTIAL_FORMAT)
     return 0;
   return ni_run_fail(
       r, -EINVAL,

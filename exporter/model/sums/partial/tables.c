@@ -321,4 +321,6 @@ void ni_partial_wire_tables(struct ni_wire *w, struct ni_run *r, struct ni_parti
   wire_marks(w, r, x);
   wire_tag_names(w, r);
   ni_rollups_wire(w, r);
+  if (!w->load || w->at < w->end) /* those of format 4 end here */
+    ni_stamps_wire(w, r, x);
 }

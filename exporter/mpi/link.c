@@ -4,7 +4,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 
-enum { HEAD = 1, BODY = 2, SLACK = 64 };
+enum { HEAD = 1, BODY = 2, SLACK = 96 };
 #define CHUNK ((size_t)1 << 29) /* bytes of a message */
 
 int ni_mpi_rank(void) {

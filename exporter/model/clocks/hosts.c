@@ -7,6 +7,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
+#include "gpu_clock.h"
 #include "steps.h"
 #include "straight.h"
 
@@ -337,11 +338,53 @@ int ni_clocks_find(struct ni_clocks *c) {
   return e;
 }
 
-int ni_clocks_of_ledger(struct ni_clocks *c, const struct ni_ledger *l) {
+static const struct ni_who_member *who_of_member(const struct ni_ledger *l, size_t i) {
+  return l->member[i]->who ? l->member[i]->who : &l->who.member[i];
+}
+
+/* Copies of the anchors of a log whose GPU times are not right, as times of its host. */
+static int correct_stamps(struct ni_anchors *to, const struct ni_anchors *a, const struct ni_gpu_clock *c) {
+  int e = 0;
+  to->halved = a->halved;
+  for (uint32_t i = 0; e == 0 && i < a->n; i++) {
+    struct ni_anchor x = a->item[i];
+    const int64_t by_ns = x.stated_ns ? ni_gpu_clock_correction(c, x.stated_ns, x.start_ns) : 0;
+    x.start_ns += by_ns;
+    x.end_ns += by_ns;
+    e = ni_anchors_add(to, &x);
+  }
+  return e;
+}
+
+/* Of each member the anchors by which it is compared: its own, or those in right[], which are put right. */
+static int correct_anchors(const struct ni_ledger *l, const struct ni_anchors **of,
+                           struct ni_anchors *right) {
+  struct ni_gpu_seat *seat = calloc(l->n_members + 1, sizeof *seat);
+  const struct ni_gpu_clock **clock = calloc(l->n_members + 1, sizeof(struct ni_gpu_clock *));
+  struct ni_gpu_units units = {0};
+  int e = seat && clock ? 0 : -ENOMEM;
+  for (size_t i = 0; e == 0 && i < l->n_members; i++) {
+    const struct ni_who_member *m = who_of_member(l, i);
+    seat[i] = (struct ni_gpu_seat){m->process, m->hash, m->rank, &l->member[i]->anchors.gpu, &clock[i]};
+  }
+  if (e == 0)
+    e = ni_gpu_units_find(&units, seat, l->n_members);
+  for (size_t i = 0; e == 0 && i < l->n_members; i++) {
+    of[i] = clock[i] ? &right[i] : &l->member[i]->anchors;
+    if (clock[i])
+      e = correct_stamps(&right[i], &l->member[i]->anchors, clock[i]);
+  }
+  ni_gpu_units_free(&units);
+  free(clock);
+  free(seat);
+  return e;
+}
+
+static int seat_members(struct ni_clocks *c, const struct ni_ledger *l, const struct ni_anchors **of) {
   int e = 0;
   for (size_t i = 0; e == 0 && i < l->n_members; i++) {
     const struct ni_ledger_member *x = l->member[i];
-    const struct ni_who_member *m = x->who ? x->who : &l->who.member[i];
+    const struct ni_who_member *m = who_of_member(l, i);
     const struct ni_who_process *p = &l->who.process[m->process];
     const int64_t host = ni_clocks_host(c, x->process->file->run, p->host);
     if (host < 0)
@@ -352,9 +395,24 @@ int ni_clocks_of_ledger(struct ni_clocks *c, const struct ni_ledger *l) {
                                                 .n_ranks = m->n_ranks,
                                                 .rank = m->rank,
                                                 .host = (uint32_t)host,
-                                                .anchors = &x->anchors});
+                                                .anchors = of[i]});
   }
-  return e < 0 ? e : ni_clocks_find(c);
+  return e;
+}
+
+int ni_clocks_of_ledger(struct ni_clocks *c, const struct ni_ledger *l) {
+  const struct ni_anchors **of = calloc(l->n_members + 1, sizeof(struct ni_anchors *));
+  struct ni_anchors *right = calloc(l->n_members + 1, sizeof *right);
+  int e = of && right ? correct_anchors(l, of, right) : -ENOMEM;
+  if (e == 0)
+    e = seat_members(c, l, of);
+  if (e == 0)
+    e = ni_clocks_find(c);
+  for (size_t i = 0; right && i < l->n_members; i++)
+    ni_anchors_free(&right[i]);
+  free(right);
+  free(of);
+  return e;
 }
 
 void ni_clocks_free(struct ni_clocks *c) {

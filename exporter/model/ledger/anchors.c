@@ -47,6 +47,13 @@ int ni_anchors_add(struct ni_anchors *a, const struct ni_anchor *x) {
   return 0;
 }
 
+int ni_anchors_add_clock(struct ni_anchors *a, const struct ni_clock_line *k) {
+  if (!ni_gpu_point_sound(k->gpu_offset_at_ns, k->gpu_offset_ns))
+    return 0;
+  a->stated_ns = ni_gpu_stated(k->gpu_offset_ns);
+  return ni_gpu_points_add(&a->gpu, k->gpu_offset_at_ns, k->gpu_offset_ns);
+}
+
 int ni_anchors_add_line(struct ni_anchors *a, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   const enum ni_func func = ni_func_from_name(o->func);
@@ -54,6 +61,7 @@ int ni_anchors_add_line(struct ni_anchors *a, const struct ni_line *l) {
   const int64_t start = ni_start_ns(l), exec = (int64_t)ni_exec_ns(o);
   const bool tells = kernel && is_meeting_point(func) && o->msg_bytes > 0 && ni_time_of_a_job(start) &&
       ni_implausible(o) == NI_PLAUSIBLE;
+  const bool by_gpu = o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_GPU_DELTA);
   /*
    * Of several calls that one kernel did all have its time: the numbers tell them apart, and the times are
    * right.
@@ -66,6 +74,7 @@ int ni_anchors_add_line(struct ni_anchors *a, const struct ni_line *l) {
                                             .bytes = o->msg_bytes,
                                             .start_ns = start,
                                             .end_ns = start + exec,
+                                            .stated_ns = by_gpu ? a->stated_ns : NI_NO_OFFSET,
                                             .func = (uint32_t)func});
 }
 
@@ -75,8 +84,14 @@ int ni_anchors_merge(struct ni_anchors *a, const struct ni_anchors *b) {
     a->halved = b->halved;
     drop_unwanted(a);
   }
-  for (uint32_t i = 0; e == 0 && i < b->n; i++)
-    e = ni_anchors_add(a, &b->item[i]);
+  for (uint32_t i = 0; e == 0 && i < b->n; i++) {
+    struct ni_anchor x = b->item[i];
+    x.stated_ns = x.stated_ns ? x.stated_ns : a->stated_ns;
+    e = ni_anchors_add(a, &x);
+  }
+  if (e == 0)
+    e = ni_gpu_points_merge(&a->gpu, &b->gpu);
+  a->stated_ns = b->stated_ns ? b->stated_ns : a->stated_ns;
   return e;
 }
 
@@ -117,7 +132,20 @@ void ni_anchors_wire(struct ni_wire *w, struct ni_anchors *a) {
   }
 }
 
+static void wire_stated(struct ni_wire *w, int64_t *stated_ns) {
+  ni_wire_i64(w, stated_ns);
+  w->bad |= *stated_ns != NI_NO_OFFSET && !ni_gpu_offset_sound(*stated_ns);
+}
+
+void ni_anchors_wire_clock(struct ni_wire *w, struct ni_anchors *a) {
+  ni_gpu_points_wire(w, &a->gpu);
+  wire_stated(w, &a->stated_ns);
+  for (uint32_t i = 0; i < a->n && !w->bad; i++)
+    wire_stated(w, &a->item[i].stated_ns);
+}
+
 void ni_anchors_free(struct ni_anchors *a) {
   free(a->item);
+  ni_gpu_points_free(&a->gpu);
   *a = (struct ni_anchors){0};
 }

@@ -9,6 +9,10 @@
  * other, and the sample is spread over the whole run. What is kept depends on the set of operations alone,
  * not on their order: parts of a log, logs and shards are merged in any order.
  *
+ * GPU times among them are as the log has them, with the offset of the GPU's clock that they were written
+ * with, and beside them is what the clock lines say of it (gpu_points.h): hosts.h puts them right. Of records
+ * at the beginning of a part of a log that offset stands in the part before: merging tells them.
+ *
  * Only of communicators that may span hosts, and only of records that say when their kernel ended. Of one
  * host's logs that state nnodes nothing is gathered.
  *
@@ -20,6 +24,7 @@
 #include "exporter/base/bytes/wire.h"
 #include "exporter/base/mix.h"
 #include "format/line.h"
+#include "gpu_points.h"
 
 enum { NI_ANCHORS_MOST = 64 };
 
@@ -27,13 +32,16 @@ struct ni_anchor {
   uint64_t pick; /* the operation's place in the order of the sample: ni_anchor_pick() */
   uint64_t sn, bytes;
   int64_t start_ns, end_ns; /* Unix ns, by the clock of the host that wrote them */
-  uint32_t func;            /* enum ni_func */
+  int64_t stated_ns; /* the offset of the GPU's clock they were written with; 0: none, or not yet known */
+  uint32_t func;     /* enum ni_func */
 };
 
 struct ni_anchors {       /* all 0: empty */
   struct ni_anchor *item; /* in no order */
   uint32_t n, halved;     /* those whose pick is below 2^64 >> halved */
   size_t cap;
+  struct ni_gpu_points gpu; /* by the clock lines */
+  int64_t stated_ns;        /* by the last of them; 0: there was none */
 };
 
 static inline uint64_t ni_anchor_pick(uint64_t sn, uint64_t bytes) {
@@ -44,6 +52,8 @@ static inline uint64_t ni_anchor_pick(uint64_t sn, uint64_t bytes) {
 static inline bool ni_anchors_want(const struct ni_anchors *a, uint64_t sn, uint64_t bytes) {
   return ni_anchor_pick(sn, bytes) <= UINT64_MAX >> a->halved;
 }
+/* A clock line with the communicator. 0 or -ENOMEM. */
+int ni_anchors_add_clock(struct ni_anchors *a, const struct ni_clock_line *k);
 /* A record of a collective that is wanted: takes it if it tells clocks. 0 or -ENOMEM. */
 int ni_anchors_add_line(struct ni_anchors *a, const struct ni_line *l);
 /*
@@ -51,10 +61,12 @@ int ni_anchors_add_line(struct ni_anchors *a, const struct ni_line *l);
  * earlier counts.
  */
 int ni_anchors_add(struct ni_anchors *a, const struct ni_anchor *x);
-/* Adds those of b, which stays as it is. 0 or -ENOMEM. */
+/* Adds those of b, which comes behind it in the log and stays as it is. 0 or -ENOMEM. */
 int ni_anchors_merge(struct ni_anchors *a, const struct ni_anchors *b);
 /* Stores, or loads into an empty one; the wire is bad where the bytes cannot be such a sample. */
 void ni_anchors_wire(struct ni_wire *w, struct ni_anchors *a);
+/* What clock lines say, behind that: the same anchors, as they lie. */
+void ni_anchors_wire_clock(struct ni_wire *w, struct ni_anchors *a);
 void ni_anchors_free(struct ni_anchors *a);
 
 #endif

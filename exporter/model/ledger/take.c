@@ -75,6 +75,8 @@ static int count_func(struct ni_ledger *c, const struct ni_line *l) {
   return e;
 }
 
+static bool may_span_hosts(const struct ni_line *l) { return l->ident.n_ranks > 1 && l->ident.nnodes != 1; }
+
 static int count_operation(struct ni_ledger *c, const struct ni_line *l, struct ni_ledger_member *x,
                            uint64_t line_no) {
   struct ni_ledger_kind *k = &x->kind[l->is_p2p];
@@ -90,8 +92,7 @@ static int count_operation(struct ni_ledger *c, const struct ni_line *l, struct 
     e = ni_seq_set_add(&k->rec_sn, l->op.rec_sn);
   else if (e == 0 && !x->ours && !l->is_p2p)
     e = count_nvidia(c, l, x);
-  const bool may_span = !l->is_p2p && l->ident.n_ranks > 1 && l->ident.nnodes != 1;
-  if (e == 0 && may_span && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes))
+  if (e == 0 && !l->is_p2p && may_span_hosts(l) && ni_anchors_want(&x->anchors, l->op.sn, l->op.msg_bytes))
     e = ni_anchors_add_line(&x->anchors, l);
   return e;
 }
@@ -314,7 +315,7 @@ int ni_ledger_take(void *arg, struct ni_line *l, uint64_t line_no) {
       break;
     case NI_LINE_CLOCK:
       read_clock(c, &l->clock, line_no);
-      break;
+      return x && may_span_hosts(l) ? ni_anchors_add_clock(&x->anchors, &l->clock) : 0;
     case NI_LINE_NOTE:
       c->notes++;
       break;

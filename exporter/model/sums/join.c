@@ -84,9 +84,9 @@ static int open_next_piece(struct ni_join *j, struct rank_stream *s) {
   return 1;
 }
 
-static void set_head(struct rank_stream *s, const struct ni_entry *head) {
-  s->head = *head;
-  ni_correct_entry(&s->clock, &s->head);
+static void set_head(struct rank_stream *s, const struct open_piece *o) {
+  s->head = o->head;
+  ni_correct_entry(&s->clock, o->piece, &s->head);
 }
 
 static bool is_head_before(const struct open_piece *a, const struct open_piece *b) {
@@ -108,7 +108,7 @@ static int choose_head(struct ni_join *j, struct rank_stream *s) {
       s->has = s->n_open > 0;
       s->at = best;
       if (s->has)
-        set_head(s, &s->open[best].head);
+        set_head(s, &s->open[best]);
       return 0;
     }
     int e = open_next_piece(j, s);
@@ -124,7 +124,7 @@ static int advance_stream(struct ni_join *j, struct rank_stream *s) {
     return e;
   const bool is_next_later = s->next == s->n || s->piece[s->next]->s.min_sn > o->head.sn;
   if (e > 0 && s->n_open == 1 && is_next_later) {
-    set_head(s, &o->head);
+    set_head(s, o);
     return 0;
   }
   if (e == 0) {

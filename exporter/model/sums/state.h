@@ -32,6 +32,7 @@
 #include "exporter/base/name_table.h"
 #include "exporter/model/sums/work/log_groups.h"
 #include "exporter/model/sums/work/roles.h"
+#include "exporter/model/sums/reading/stamps.h"
 #include "exporter/model/sums/reading/step_marks.h"
 #include "exporter/model/sums/packed/segment.h"
 #include "exporter/model/ledger/read.h"
@@ -212,6 +213,7 @@ struct ni_run {
   struct ni_role_map roles;        /* of opt.comm_map */
   struct ni_log_groups log_groups; /* of opt.groups */
   struct ni_step_marks marks;
+  struct ni_stamps stamps; /* under the lock */
   struct ni_tag_names tag_names;
   const struct ni_sink *records; /* takes the wanted records (record_row.h) */
   struct ni_ledger ledger;       /* what is there and what is missing, of all of the input */

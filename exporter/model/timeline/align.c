@@ -13,18 +13,11 @@ static uint32_t host_of(void *arg, uint32_t member) {
   return r->unit[m->unit].shown ? ni_tr_host_of(r, m) : NI_CLOCK_NONE;
 }
 
-/* What to add to GPU times that were written with the stated offset. */
-static int64_t gpu_correction(const struct ni_tr *r, uint32_t member, int64_t stated, int64_t t) {
-  int64_t better;
-  if (stated == NI_NO_OFFSET || !ni_gpu_clock_at(&r->unit[r->member[member].unit].clock, t, &better))
-    return 0;
-  return better - stated;
-}
-
 static int64_t correct_match_time(void *arg, const struct ni_match_entry *e) {
   const struct ni_tr *r = arg;
   const struct ni_host_clock *c = &r->host[ni_tr_host_of(r, &r->member[e->member])].clock;
-  const int64_t add = gpu_correction(r, e->member, e->stated_ns, e->start_ns), end = e->end_ns + add;
+  const struct ni_gpu_clock *gpu = &r->unit[r->member[e->member].unit].clock;
+  const int64_t add = ni_gpu_clock_correction(gpu, e->stated_ns, e->start_ns), end = e->end_ns + add;
   return ni_clock_unset(c, ni_clock_steps_before(c, NULL, 0, end), end) - e->end_ns;
 }
 

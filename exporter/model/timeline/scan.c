@@ -147,17 +147,11 @@ static int add_operation(struct ni_tr *r, struct ni_tr_member *m, uint32_t membe
   return r->pass == NI_TR_WHO ? 0 : match_operation(r, m, member, l, start, dur, how);
 }
 
-static int add_clock(struct ni_tr *r, struct ni_tr_member *m, uint32_t member,
-                     const struct ni_clock_line *k) {
-  if (k->gpu_offset_ns == NI_NO_OFFSET || !ni_time_of_a_job(k->gpu_offset_at_ns))
+static int add_clock(struct ni_tr *r, struct ni_tr_member *m, const struct ni_clock_line *k) {
+  if (!ni_gpu_point_sound(k->gpu_offset_at_ns, k->gpu_offset_ns))
     return 0;
   m->gpu_offset_ns = k->gpu_offset_ns;
-  if (r->pass == NI_TR_MATCH)
-    return 0;
-  if (!ni_array_room(r->point, r->n_points, r->cap_points))
-    return -ENOMEM;
-  r->point[r->n_points++] = (struct ni_tr_clock_point){member, k->gpu_offset_at_ns, k->gpu_offset_ns};
-  return 0;
+  return r->pass == NI_TR_MATCH ? 0 : ni_gpu_points_add(&m->points, k->gpu_offset_at_ns, k->gpu_offset_ns);
 }
 
 static int add_gap(struct ni_tr *r, struct ni_tr_member *m, const struct ni_gap_line *g, int64_t told_us) {
@@ -244,7 +238,7 @@ static int scan_line(struct ni_tr *r, const struct ni_tr_where *w, const struct 
     case NI_LINE_OP:
       return add_operation(r, m, w->member, l);
     case NI_LINE_CLOCK:
-      return m ? add_clock(r, m, w->member, &l->clock) : 0;
+      return m ? add_clock(r, m, &l->clock) : 0;
     case NI_LINE_GAP:
       return m ? add_gap(r, m, &l->gap, w->dump_us) : 0;
     case NI_LINE_INCOMPLETE:

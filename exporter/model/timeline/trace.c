@@ -18,6 +18,7 @@ void ni_tr_free(struct ni_tr *r) {
   for (uint32_t i = 0; i < r->n_members; i++) {
     free(r->member[i].gap);
     free(r->member[i].open);
+    ni_gpu_points_free(&r->member[i].points);
   }
   for (uint32_t i = 0; i < r->n_units; i++) {
     ni_gpu_clock_free(&r->unit[i].clock);
@@ -34,7 +35,6 @@ void ni_tr_free(struct ni_tr *r) {
   free(r->unit);
   free(r->device);
   free(r->member);
-  free(r->point);
   ni_map_free(&r->instances);
   ni_who_free(&r->who);
   ni_match_free(&r->match);

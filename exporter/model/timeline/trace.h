@@ -87,12 +87,6 @@ struct ni_tr_unit {
   struct ni_gpu_clock clock; /* its GPU's clock against the host's */
 };
 
-/* Of a clock line with a communicator, until its unit is known. */
-struct ni_tr_clock_point {
-  uint32_t member;
-  int64_t at_ns, offset_ns;
-};
-
 /* Numbers that were lost, and between which times: the records around them tell. */
 struct ni_tr_gap {
   uint64_t from, to, count;
@@ -125,10 +119,11 @@ struct ni_tr_member {
   size_t n_gaps, cap_gaps;
   struct ni_tr_open *open;
   size_t n_open, cap_open;
-  int64_t gpu_offset_ns; /* of the last clock line before the record at hand; NI_NO_OFFSET: none */
-  uint32_t track[8];     /* cache: track + 1 of the kinds that are used all the time */
-  bool shown, announced; /* announced: its begin is drawn */
-  bool matched, drawn;   /* of a first one: operations of some instance tell clocks apart; are shown */
+  struct ni_gpu_points points; /* by its clock lines, until its unit is known */
+  int64_t gpu_offset_ns;       /* of the last clock line before the record at hand; NI_NO_OFFSET: none */
+  uint32_t track[8];           /* cache: track + 1 of the kinds that are used all the time */
+  bool shown, announced;       /* announced: its begin is drawn */
+  bool matched, drawn;         /* of a first one: operations of some instance tell clocks apart; are shown */
 };
 
 /* What a pass reads of a log (choose.h). */
@@ -199,9 +194,6 @@ struct ni_tr {
   struct ni_tag_names tags;      /* by the first pass */
   struct ni_tr_replays *replays; /* that wait for the next one (output/timeline/emit_parts.h); NULL: none */
   struct ni_map instances;       /* the first member of (process, hash, rank) */
-  struct ni_tr_clock_point *point;
-  uint32_t n_points;
-  size_t cap_points;
   struct ni_match match, messages;
   struct ni_sort *p2p;        /* of Sends and Recvs, during the first pass */
   struct ni_spill *store;     /* the command's: for what does not fit into memory */

@@ -166,14 +166,13 @@ int ni_tr_settle(struct ni_tr *r) {
   }
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++)
     r->member[i].shown = is_comm_wanted(r, &r->member[i]) && r->unit[r->member[i].unit].shown;
-  for (uint32_t i = 0; e == 0 && i < r->n_points; i++)
-    e = ni_gpu_clock_add(&r->unit[r->member[r->point[i].member].unit].clock, r->point[i].at_ns,
-                         r->point[i].offset_ns);
+  for (uint32_t i = 0; e == 0 && i < r->n_members; i++) {
+    e = ni_gpu_points_merge(&r->unit[r->member[i].unit].clock.points, &r->member[i].points);
+    ni_gpu_points_free(&r->member[i].points);
+  }
   for (uint32_t i = 0; e == 0 && i < r->n_units; i++)
     e = ni_gpu_clock_finish(&r->unit[i].clock);
   if (e == 0)
     number_units(r);
-  free(r->point);
-  r->point = NULL;
   return e;
 }

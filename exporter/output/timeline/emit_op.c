@@ -148,7 +148,7 @@ static int emit_control(struct ni_tr *r, const struct ni_tr_where *w, const stru
 int ni_tr_emit_mark(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   struct ni_tr_member *m = w->member == NI_TR_NONE ? NULL : &r->member[w->member];
   if (l->kind == NI_LINE_CLOCK) {
-    if (m && l->clock.gpu_offset_ns != NI_NO_OFFSET)
+    if (m && ni_gpu_point_sound(l->clock.gpu_offset_at_ns, l->clock.gpu_offset_ns))
       m->gpu_offset_ns = l->clock.gpu_offset_ns;
     return 0;
   }
@@ -476,15 +476,14 @@ static void join_others(struct drawn *d) {
 int ni_tr_emit_op(struct ni_tr *r, const struct ni_tr_where *w, const struct ni_line *l) {
   struct ni_tr_member *m = &r->member[w->member];
   const struct ni_record *o = &l->op;
-  int64_t start, dur, better;
+  int64_t start, dur;
   enum ni_placed how = ni_place(l, &start, &dur);
   if (how == NI_NOWHERE) {
     r->count.no_start += m->shown && r->granule == NI_TR_NONE; /* of maps: ni_tr_choose() */
     return 0;
   }
-  if (how == NI_BY_GPU && m->gpu_offset_ns != NI_NO_OFFSET &&
-      ni_gpu_clock_at(&r->unit[m->unit].clock, start, &better))
-    start += better - m->gpu_offset_ns;
+  if (how == NI_BY_GPU)
+    start += ni_gpu_clock_correction(&r->unit[m->unit].clock, m->gpu_offset_ns, start);
   struct drawn d = {.r = r,
                     .w = w,
                     .l = l,

@@ -17,6 +17,7 @@
 #include "exporter/model/sums/packed/dist.h"
 #include "exporter/base/name_table.h"
 #include "exporter/model/sums/packed/segment.h"
+#include "exporter/model/sums/reading/correct_clocks.h"
 #include "exporter/base/text/shortest.h"
 #include "exporter/base/text/time_text.h"
 
@@ -220,6 +221,8 @@ static struct ni_entry random_entry(uint64_t sn, bool ours) {
     e.tag = next_random() % 2 ? next_random() % 5 : next_random() >> 1;
   e.tail = ours && next_random() % 7 == 0;
   e.launched_late = ours && next_random() % 2;
+  if (ours && next_random() % 4 == 0) /* the next clock line */
+    e.stated_ns = (int64_t)(next_random() % 4000000000000000000ULL) - 2000000000000000000;
   if (ours && next_random() % 5)
     e.start_ns = 1790000000000000000LL + (int64_t)(next_random() % 1000000000000ULL);
   return e;
@@ -234,9 +237,9 @@ static int by_sn(const void *a, const void *b) {
 
 static void same_entry(const struct ni_entry *a, const struct ni_entry *b) {
   assert_true(a->sn == b->sn && a->exec_ns == b->exec_ns && a->bytes_per_s == b->bytes_per_s &&
-              a->dump_us == b->dump_us && a->start_ns == b->start_ns && a->peer_or_wait == b->peer_or_wait &&
-              a->timing == b->timing && a->mix == b->mix && a->tag == b->tag && a->tail == b->tail &&
-              a->launched_late == b->launched_late);
+              a->dump_us == b->dump_us && a->start_ns == b->start_ns && a->stated_ns == b->stated_ns &&
+              a->peer_or_wait == b->peer_or_wait && a->timing == b->timing && a->mix == b->mix &&
+              a->tag == b->tag && a->tail == b->tail && a->launched_late == b->launched_late);
 }
 
 /* What goes in comes out, in order, from memory and from the file, sorted, nearly sorted and shuffled. */
@@ -278,6 +281,37 @@ static void test_segment(void **state) {
     ni_spill_close(&st);
   }
   free(in);
+}
+
+/* A record is put right by what was stated before it, in its part or in one before; only where its time is the GPU's. */
+static void test_stamp(void **state) {
+  (void)state;
+  const int64_t t = 1790000000000000000;
+  struct ni_gpu_clock clock = {0};
+  assert_int_equal(ni_gpu_points_add(&clock.points, t, 60000000), 0);
+  assert_int_equal(ni_gpu_points_add(&clock.points, t + 1000000, 20000000), 0);
+  assert_int_equal(ni_gpu_clock_finish(&clock), 0);
+  struct ni_stamps_part part[] = {{0, 0, 60000000}, {0, 2, 20000000}, {1, 0, 50000000}};
+  const struct ni_stamps_log log = {.part = part, .n = 3, .clock = &clock};
+  static const struct {
+    uint32_t file, range;
+    int64_t stated_ns, by_ns;
+    uint8_t timing;
+  } cases[] = {{0, 0, 0, 0, NI_TIMING_KERNEL_GPU},         {0, 0, 60000000, -40000000, NI_TIMING_KERNEL_GPU},
+               {0, 1, 0, -40000000, NI_TIMING_KERNEL_GPU}, {0, 2, 0, -40000000, NI_TIMING_KERNEL_GPU},
+               {0, 3, 0, 0, NI_TIMING_KERNEL_GPU},         {2, 0, 0, -30000000, NI_TIMING_KERNEL_GPU},
+               {0, 1, 60000000, 0, NI_TIMING_KERNEL_CPU},  {0, 1, 60000000, 0, NI_TIMING_COLLECTIVE_CPU},
+               {0, 1, 20000000, 0, NI_TIMING_KERNEL_GPU}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct ni_piece p = {.file = cases[i].file, .range = cases[i].range};
+    struct ni_entry e = {.start_ns = t, .stated_ns = cases[i].stated_ns, .timing = cases[i].timing};
+    ni_correct_stamp(&log, &p, &e);
+    assert_true(e.start_ns - t == cases[i].by_ns);
+  }
+  struct ni_entry none = {.start_ns = NI_NO_START, .stated_ns = 60000000, .timing = NI_TIMING_KERNEL_GPU};
+  ni_correct_stamp(&log, &(struct ni_piece){0}, &none);
+  assert_true(none.start_ns == NI_NO_START);
+  ni_gpu_clock_free(&clock);
 }
 
 static void test_shortest(void **state) {
@@ -404,7 +438,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_dist_exact), cmocka_unit_test(test_dist_coarse), cmocka_unit_test(test_dist_bins),
       cmocka_unit_test(test_dist_merge), cmocka_unit_test(test_dist_shapes), cmocka_unit_test(test_segment),
-      cmocka_unit_test(test_shortest),   cmocka_unit_test(test_texts),       cmocka_unit_test(test_amounts),
-      cmocka_unit_test(test_times),      cmocka_unit_test(test_names)};
+      cmocka_unit_test(test_stamp),      cmocka_unit_test(test_shortest),    cmocka_unit_test(test_texts),
+      cmocka_unit_test(test_amounts),    cmocka_unit_test(test_times),       cmocka_unit_test(test_names)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

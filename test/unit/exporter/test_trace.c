@@ -330,7 +330,7 @@ static void test_gpu_clock(void **state) {
     for (int i = 0; i < 240; i++) {
       int64_t t = t0 + (int64_t)rnd((uint64_t)span);
       int64_t late = rnd(3) == 0 ? 0 : (int64_t)rnd(30000);
-      assert_int_equal(ni_gpu_clock_add(&c, t, 777 + (int64_t)(drift * (double)(t - t0)) + late), 0);
+      assert_int_equal(ni_gpu_points_add(&c.points, t, 777 + (int64_t)(drift * (double)(t - t0)) + late), 0);
     }
     assert_int_equal(ni_gpu_clock_finish(&c), 0);
     for (int64_t t = t0; t <= t0 + span; t += span / 50) {
@@ -344,9 +344,9 @@ static void test_gpu_clock(void **state) {
   }
   /* Seconds only: the lowest point, no drift made of noise. */
   struct ni_gpu_clock few = {0};
-  assert_int_equal(ni_gpu_clock_add(&few, 1000, 500), 0);
-  assert_int_equal(ni_gpu_clock_add(&few, 2000000000, 90), 0);
-  assert_int_equal(ni_gpu_clock_add(&few, 3000000000, 120), 0);
+  assert_int_equal(ni_gpu_points_add(&few.points, 1000, 500), 0);
+  assert_int_equal(ni_gpu_points_add(&few.points, 2000000000, 90), 0);
+  assert_int_equal(ni_gpu_points_add(&few.points, 3000000000, 120), 0);
   assert_int_equal(ni_gpu_clock_finish(&few), 0);
   assert_true(ni_gpu_clock_at(&few, 1000, &got) && got == 90);
   assert_true(ni_gpu_clock_at(&few, INT64_C(9000000000), &got) && got == 90);
@@ -358,13 +358,97 @@ static void test_gpu_clock(void **state) {
                                      {1179630041, -2645037}, {1784772735, -2661563}};
   struct ni_gpu_clock loaded = {0};
   for (size_t i = 0; i < sizeof noisy / sizeof *noisy; i++)
-    assert_int_equal(ni_gpu_clock_add(&loaded, noisy[i][0], noisy[i][1]), 0);
+    assert_int_equal(ni_gpu_points_add(&loaded.points, noisy[i][0], noisy[i][1]), 0);
   assert_int_equal(ni_gpu_clock_finish(&loaded), 0);
   for (int64_t t = 0; t < INT64_C(20000000000); t += 500000000) {
     assert_true(ni_gpu_clock_at(&loaded, t, &got));
     assert_in_range(-got, 2500000, 2900000);
   }
   ni_gpu_clock_free(&loaded);
+}
+
+/* A starved host's first second: deliveries 60 ms late, then less, then in time, and none is better from there on. */
+static void test_gpu_clock_starved(void **state) {
+  (void)state;
+  const int64_t t0 = INT64_C(1790000000000000000), s = INT64_C(1000000000);
+  struct ni_gpu_clock c = {0};
+  int64_t got;
+  for (int i = 0; i <= 10; i++)
+    assert_int_equal(ni_gpu_points_add(&c.points, t0 + i * s / 20, (10 - i) * INT64_C(6000000)), 0);
+  ni_gpu_points_judge(&c.points);
+  assert_int_equal(ni_gpu_clock_finish(&c), 0);
+  for (int64_t t = t0 - s; t < t0 + 60 * s; t += s / 4) {
+    assert_true(ni_gpu_clock_at(&c, t, &got));
+    assert_in_range(got + 1000000, 0, 2000000);
+  }
+  assert_true(ni_gpu_clock_matters(&c) && c.worst_ns > 59000000);
+  got = ni_gpu_clock_correction(&c, 60000000, t0);
+  assert_in_range(-got, 59000000, 61000000);
+  assert_int_equal(ni_gpu_clock_correction(&c, NI_NO_OFFSET, t0), 0);
+  ni_gpu_clock_free(&c);
+}
+
+static bool finds_set(const int64_t (*point)[2], size_t n) {
+  struct ni_gpu_points p = {0};
+  for (size_t i = 0; i < n; i++)
+    assert_int_equal(
+        ni_gpu_points_add(&p, INT64_C(1790000000000000000) + point[i][0] * 1000000, point[i][1] * 1000000),
+        0);
+  ni_gpu_points_judge(&p);
+  const bool was_set = p.was_set;
+  ni_gpu_points_free(&p);
+  return was_set;
+}
+
+/* ms. Deliveries make an offset fall at the beginning and wander by some ms; more than that is a clock that was set. */
+static void test_gpu_points_set(void **state) {
+  (void)state;
+  static const int64_t quiet[][2] = {{0, 900}, {100, 60}, {9000, 0}, {60000, 5}, {120000, 40}};
+  static const int64_t forward[][2] = {{0, 0}, {60000, 100}};
+  static const int64_t back[][2] = {{0, 0}, {60000, 0}, {60010, -100}};
+  static const int64_t garbage[][2] = {{0, 0}, {100, -5000}};
+  assert_false(finds_set(quiet, 5));
+  assert_true(finds_set(forward, 2));
+  assert_true(finds_set(back, 3));
+  assert_true(finds_set(garbage, 2));
+}
+
+/* Of more than are kept the same stay in whatever order they come, in parts, twice, and over the wire. */
+static void test_gpu_points_bounded(void **state) {
+  (void)state;
+  enum { N = 20000, PARTS = 7 };
+  struct ni_gpu_points all = {0}, merged = {0}, loaded = {0}, part[PARTS] = {0};
+  static struct ni_gpu_point p[N];
+  for (size_t i = 0; i < N; i++)
+    p[i] = (struct ni_gpu_point){INT64_C(1790000000000000000) + (int64_t)rnd(UINT64_C(3600000000000)),
+                                 (int64_t)rnd(1000000)};
+  for (size_t i = 0; i < N; i++) {
+    assert_int_equal(ni_gpu_points_add(&all, p[i].at_ns, p[i].offset_ns), 0);
+    assert_int_equal(ni_gpu_points_add(&part[rnd(PARTS)], p[N - 1 - i].at_ns, p[N - 1 - i].offset_ns), 0);
+    assert_true(all.n <= 2 * NI_GPU_POINTS_MOST);
+  }
+  for (int k = PARTS; k-- > 0;)
+    assert_int_equal(ni_gpu_points_merge(&merged, &part[k]), 0);
+  assert_int_equal(ni_gpu_points_merge(&merged, &part[3]), 0);
+  ni_gpu_points_sort(&all);
+  ni_gpu_points_sort(&merged);
+  struct ni_wire w = {0};
+  ni_gpu_points_wire(&w, &merged);
+  struct ni_wire back = ni_wire_load(w.bytes, w.n);
+  ni_gpu_points_wire(&back, &loaded);
+  assert_true(ni_wire_over(&back));
+  ni_gpu_points_sort(&loaded);
+  assert_in_range(all.n, NI_GPU_POINTS_MOST / 4, NI_GPU_POINTS_MOST);
+  assert_true(all.n == merged.n && all.n == loaded.n && all.coarse == merged.coarse &&
+              all.coarse == loaded.coarse);
+  assert_memory_equal(all.item, merged.item, all.n * sizeof *all.item);
+  assert_memory_equal(all.item, loaded.item, all.n * sizeof *all.item);
+  for (int k = 0; k < PARTS; k++)
+    ni_gpu_points_free(&part[k]);
+  ni_wire_free(&w);
+  ni_gpu_points_free(&all);
+  ni_gpu_points_free(&merged);
+  ni_gpu_points_free(&loaded);
 }
 
 /* ---- who ---- */
@@ -407,6 +491,9 @@ int main(void) {
                                      cmocka_unit_test(test_line_fit_of_who_waits),
                                      cmocka_unit_test(test_line_fit_messages),
                                      cmocka_unit_test(test_gpu_clock),
+                                     cmocka_unit_test(test_gpu_clock_starved),
+                                     cmocka_unit_test(test_gpu_points_set),
+                                     cmocka_unit_test(test_gpu_points_bounded),
                                      cmocka_unit_test(test_who_twice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/bytes/varint.h"
 #include "exporter/base/heap.h"
+#include "exporter/model/ledger/gpu_points.h"
 #include "exporter/model/ledger/implausible.h"
 #include "format/names.h"
 
@@ -24,7 +25,14 @@ enum {
 };
 
 /* Of the byte that has the timing. */
-enum { M_TIMING = 31, M_TAIL = 32, M_TAG = 64 /* the tag follows */, M_LATE = 128 };
+enum {
+  M_TIMING = 15,
+  M_STATED = 16, /* another stated offset follows */
+  M_TAIL = 32,
+  M_TAG = 64, /* the tag follows */
+  M_LATE = 128
+};
+_Static_assert(NI_TIMING_COUNT <= M_TIMING + 1, "timings fit");
 
 static inline const uint8_t *decode_varint(const uint8_t *p, uint64_t *v) {
   uint64_t x = *p & 127;
@@ -79,7 +87,7 @@ static int append_block(struct ni_segment *s, struct ni_spill *st) {
 
 static bool is_same_mix(const struct ni_entry *a, const struct ni_entry *b) {
   return a->timing == b->timing && a->mix == b->mix && a->launched_late == b->launched_late &&
-      a->tail == b->tail && a->tag == b->tag;
+      a->tail == b->tail && a->tag == b->tag && a->stated_ns == b->stated_ns;
 }
 
 /* From `at` on, as differences to l, with room for ENTRY_MAX_BYTES. Returns the end. */
@@ -121,10 +129,14 @@ static uint8_t *encode_entry(uint8_t *at, const struct ni_entry *l, const struct
       mix |= M_TAIL;
     if (e->tag)
       mix |= M_TAG;
+    if (e->stated_ns != l->stated_ns)
+      mix |= M_STATED;
     *p++ = (uint8_t)mix;
     *p++ = e->mix;
     if (e->tag)
       p = ni_put_varint(p, e->tag);
+    if (e->stated_ns != l->stated_ns)
+      p = ni_put_varint(p, ni_fold((uint64_t)e->stated_ns - (uint64_t)l->stated_ns));
   }
   if (e->peer_or_wait == l->peer_or_wait)
     f |= F_SAME_PEER;
@@ -276,6 +288,10 @@ static int decode_entry(struct ni_segment_reader *r, struct ni_entry *e) {
     l->tag = 0;
     if (m & M_TAG)
       p = decode_varint(p, &l->tag);
+    if (m & M_STATED) {
+      p = decode_varint(p, &v);
+      l->stated_ns = (int64_t)((uint64_t)l->stated_ns + ni_unfold(v));
+    }
   }
   if (!(f & F_SAME_PEER)) {
     p = decode_varint(p, &v);
@@ -308,7 +324,8 @@ int ni_segment_encode(const struct ni_segment *s, struct ni_spill *st, struct ni
 
 static bool is_valid_entry(const struct ni_entry *e, unsigned n_mix) {
   const bool has_valid_time = e->exec_ns > 0 && e->exec_ns <= NI_MAX_EXEC_NS;
-  const bool has_valid_codes = e->timing < NI_TIMING_COUNT && e->mix < n_mix && e->tag <= INT64_MAX;
+  const bool has_valid_codes = e->timing < NI_TIMING_COUNT && e->mix < n_mix && e->tag <= INT64_MAX &&
+      ni_gpu_offset_sound(e->stated_ns);
   const bool has_valid_busbw =
       e->bytes_per_s == NI_NO_BW || e->bytes_per_s <= (uint64_t)(NI_MAX_BUSBW_GBS * 1e9);
   return has_valid_time && has_valid_codes && has_valid_busbw;

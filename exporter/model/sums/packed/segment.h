@@ -35,8 +35,13 @@ struct ni_entry {
    * P2P: ni_entry_message(); collectives: what its kernel waited for its peers, ns + 1; 0: that is not stated
    */
   int64_t peer_or_wait;
-  uint64_t tag;   /* of the application; 0: none, at most INT64_MAX */
-  uint8_t timing; /* below 32 */
+  uint64_t tag; /* of the application; 0: none, at most INT64_MAX */
+  /*
+   * what the last clock line before it in its part of the log stated as offset of the GPU's clock; 0: there
+   * was none
+   */
+  int64_t stated_ns;
+  uint8_t timing; /* below 16 */
   /* its kernel began as soon as the CPU had launched it: the GPU had waited for the CPU */
   bool launched_late;
   bool tail;   /* its time is that of a kernel that another record counts already */
@@ -78,7 +83,7 @@ int ni_segment_end(struct ni_segment *s, struct ni_spill *st);
 int ni_segment_encode(const struct ni_segment *s, struct ni_spill *st, struct ni_wire *w);
 /*
  * Adds what that has put, one record at least, from another process: -EINVAL where they are not sound. Behind
- * the bytes of w 64 more can be read. mix: what codes become; n_mix: how many codes there are. Then it is
+ * the bytes of w 96 more can be read. mix: what codes become; n_mix: how many codes there are. Then it is
  * ended, as by ni_segment_end().
  */
 int ni_segment_decode(struct ni_segment *s, struct ni_spill *st, struct ni_wire *w, const uint8_t *mix,

@@ -68,7 +68,7 @@ struct ni_section_to {
 struct ni_section_from {
   void *arg;
   const char *name; /* for messages: the file */
-  /* The next one; the bytes are valid until the next call, and 64 more behind them can be read. 0 or -errno,
+  /* The next one; the bytes are valid until the next call, and 96 more behind them can be read. 0 or -errno,
    * with a sentence told to ni_run_fail(). */
   int (*get)(void *arg, struct ni_run *r, enum ni_section *id, const uint8_t **bytes, size_t *n);
 };

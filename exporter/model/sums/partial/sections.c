@@ -10,7 +10,7 @@
 
 #include "exporter/input/inflate.h"
 
-enum { SLACK = 64 }; /* bytes behind a section that may be read (partial.h) */
+enum { SLACK = 96 }; /* bytes behind a section that may be read (partial.h) */
 
 static const char magic[8] = {'N', 'I', 'P', 'A', 'R', 'T', 'I', 'A'};
 struct start {

@@ -321,4 +321,5 @@ void ni_partial_wire_tables(struct ni_wire *w, struct ni_run *r, struct ni_parti
   wire_marks(w, r, x);
   wire_tag_names(w, r);
   ni_rollups_wire(w, r);
+  ni_stamps_wire(w, r, x);
 }

@@ -112,7 +112,7 @@ static int read_next_record(struct ni_blame_stream *s, struct source *x) {
       continue;
     x->any = true;
     x->last_sn = x->head.sn;
-    ni_correct_entry(&x->clock, &x->head);
+    ni_correct_entry(&x->clock, x->piece[x->next - 1].piece, &x->head);
     /* tail: its first call stands for it */
     const bool no_kernel = x->head.timing == NI_TIMING_COLLECTIVE_CPU || x->head.tail;
     if (no_kernel && !s->out->all_ops)

@@ -28,7 +28,8 @@ struct ni_stream_clock ni_stream_clock(const struct ni_run *r, uint32_t member,
                                        const struct ni_sum_cell *cell) {
   const struct ni_host_clock *clock = r->process[r->who.member[member].process].clock;
   const struct ni_turns_stream stream = {.member = member, .func = cell->func, .kind = cell->kind};
-  return (struct ni_stream_clock){clock, clock ? ni_turns_of(&r->turns, &stream) : NULL};
+  return (struct ni_stream_clock){ni_stamps_of(&r->stamps, member), clock,
+                                  clock ? ni_turns_of(&r->turns, &stream) : NULL};
 }
 
 /* What is left of the records' times once they are right. */
@@ -44,7 +45,7 @@ static int widen_span_by_piece(struct ni_run *r, const struct ni_sum_cell *c, co
   int e;
   ni_segment_read(&reader, &p->s, &r->store);
   while ((e = ni_segment_next(&reader, &x)) > 0) {
-    ni_correct_entry(&clock, &x);
+    ni_correct_entry(&clock, p, &x);
     const bool started = x.start_ns != NI_NO_START;
     const int64_t time_us = started ? x.start_ns / 1000 : (int64_t)x.dump_us;
     const int64_t end_us = started ? (x.start_ns + (int64_t)x.exec_ns) / 1000 : time_us;
@@ -88,10 +89,14 @@ int ni_correct_clocks(struct ni_run *r) {
   if (e == 0 && r->team)
     e = ni_team_share(r->team, wire_clocks, &r->clocks);
   /* Sums of whole logs are in the index as their hosts have them. */
-  if (e < 0 || !r->clocks.any || r->opt.approximate)
+  if (e < 0 || r->opt.approximate)
     return e;
-  assign_clocks(r);
-  correct_marks(r);
-  e = ni_turns_find(r);
-  return e == 0 ? correct_tally(r) : e;
+  if (r->clocks.any) {
+    assign_clocks(r);
+    correct_marks(r);
+  }
+  e = ni_stamps_find(r);
+  if (e == 0 && r->clocks.any)
+    e = ni_turns_find(r);
+  return e == 0 && (r->clocks.any || r->stamps.units.n) ? correct_tally(r) : e;
 }

@@ -1,11 +1,11 @@
 /*
- * Times of several hosts on one clock (exporter/model/clocks/hosts.h), where summary's records come out of
- * their segments.
+ * Times of several GPUs and hosts on one clock (stamps.h, exporter/model/clocks/hosts.h), where summary's
+ * records come out of their segments.
  *
  * Segments, marks and partial results hold times as logs have them, so shards can be read without knowing of
  * each other. Once all accounts are together (ni_build_begin()) each process gets its host's clock, or none
  * where its times are right; whoever reads a segment puts the entries right as they come, and all behind sees
- * one clock. Where nobody's clock is off nothing is done.
+ * one clock. A GPU's stamp becomes a time of its host first. Where nobody's clock is off nothing is done.
  *
  * Threads: ni_correct_clocks() by the main thread; what it sets is read-only then.
  */
@@ -14,8 +14,12 @@
 
 #include "exporter/model/sums/state.h"
 
-/* The clock of one rank's records of one function. clock NULL: times are right; turns NULL: nobody set it. */
+/*
+ * The clocks of one rank's records of one function. clock NULL: the host's times are right; turns NULL:
+ * nobody set it.
+ */
 struct ni_stream_clock {
+  const struct ni_stamps_log *stamps; /* NULL: its GPU times are right */
   const struct ni_host_clock *clock;
   const struct ni_clock_turns *turns;
 };
@@ -30,8 +34,11 @@ struct ni_stream_clock ni_stream_clock(const struct ni_run *r, uint32_t member,
  */
 int ni_correct_clocks(struct ni_run *r);
 
-/* Puts the times of one entry right. */
-static inline void ni_correct_entry(const struct ni_stream_clock *c, struct ni_entry *e) {
+/* Puts the times of one entry of that piece right. */
+static inline void ni_correct_entry(const struct ni_stream_clock *c, const struct ni_piece *p,
+                                    struct ni_entry *e) {
+  if (c->stamps)
+    ni_correct_stamp(c->stamps, p, e);
   if (!c->clock)
     return;
   const int64_t was = ni_time_ns(e->start_ns, e->dump_us);

@@ -97,6 +97,7 @@ static int add_context(struct ni_sum_range *x, const struct ni_line *l, const ch
   if (e < 0)
     return e;
   note_versions(x, text);
+  ni_stamps_of_context(x, &n);
   *out = n;
   return 0;
 }
@@ -268,7 +269,8 @@ static int store_operation(struct ni_sum_range *x, const struct ni_line *l, cons
     return 0; /* the ledger counts it */
   if ((e = ni_find_or_add_stream(x, c, l, row.func, &s)) < 0 || (e = number_mix(x, &row)) < 0)
     return e;
-  const struct ni_entry n = pack_entry(l, start, exec_ns, x->mix);
+  struct ni_entry n = pack_entry(l, start, exec_ns, x->mix);
+  n.stated_ns = c->stamp ? x->stamp[c->stamp - 1].stated_ns : 0;
   if (!(o->has & NI_HAS_BUSBW))
     x->t.no_bandwidth++;
   if ((e = ni_in_flight_add_operation(x, c->process, start, exec_ns)) < 0)
@@ -355,6 +357,14 @@ static int store_tag_name(struct ni_run *r, const struct ni_control_line *c) {
   return e;
 }
 
+static int take_clock_line(struct ni_sum_range *x, const struct ni_line *l) {
+  struct ni_seen_context *c;
+  if (l->ident.rank < 0 || l->ident.comm_hash == 0)
+    return 0;
+  const int e = find_context(x, l, &c);
+  return e < 0 ? e : ni_stamps_take(x, c, &l->clock);
+}
+
 static int dispatch_line(void *arg, struct ni_line *l, uint64_t line_no) {
   struct ni_sum_range *x = arg;
   struct ni_seen_context *c;
@@ -368,6 +378,8 @@ static int dispatch_line(void *arg, struct ni_line *l, uint64_t line_no) {
       return store_process(x, l);
     case NI_LINE_CONTROL:
       return l->control.mark ? store_mark(x, l) : store_tag_name(x->r, &l->control);
+    case NI_LINE_CLOCK:
+      return take_clock_line(x, l);
     case NI_LINE_PROXY:
       if (!x->r->has_counters)
         return 0;
@@ -392,7 +404,33 @@ static int record_fault(void *arg, const struct ni_fault *f) {
  * account has their lines.
  */
 static int dispatch_granule_line(void *arg, struct ni_line *l, uint64_t line_no) {
-  return l->kind == NI_LINE_OP || l->kind == NI_LINE_ROLLUP ? dispatch_line(arg, l, line_no) : 0;
+  const bool is_told = l->kind != NI_LINE_OP && l->kind != NI_LINE_ROLLUP && l->kind != NI_LINE_CLOCK;
+  return is_told ? 0 : dispatch_line(arg, l, line_no);
+}
+
+static int dispatch_kept_line(void *arg, struct ni_line *l, uint64_t line_no) {
+  return l->kind == NI_LINE_CLOCK ? 0 : dispatch_line(arg, l, line_no);
+}
+
+/* The clock lines that the index has kept, and what they state where each part of granules begins. */
+static int replay_clock_lines(struct ni_sum_range *x, const struct ni_granules *g) {
+  const struct ni_scan_parts *parts = &x->r->plan.of_file[x->file_no];
+  int e = 0, next = 1;
+  for (size_t i = 0; e == 0 && i < g->n_kept; i++) {
+    const struct ni_kept *k = &g->kept[i];
+    for (; e == 0 && next < parts->n && parts->at[next].from <= g->item[k->granule].at; next++)
+      e = ni_stamps_note(x, next - 1);
+    const struct ni_line l = {.has_header = true,
+                              .kind = NI_LINE_CLOCK,
+                              .ident = g->context[k->context].ident,
+                              .meta = g->context[k->context].meta,
+                              .clock = {.gpu_offset_ns = k->offset_ns, .gpu_offset_at_ns = k->at_ns}};
+    if (e == 0 && !k->len)
+      e = take_clock_line(x, &l);
+  }
+  for (; e == 0 && next < parts->n; next++)
+    e = ni_stamps_note(x, next - 1);
+  return e;
 }
 
 /*
@@ -419,8 +457,10 @@ static int replay_indexed_lines(struct ni_sum_range *x, const struct ni_granules
     x->t.origin_ns = g->origin_ns;
   x->t.records += g->records;
   x->t.filtered += g->records;
-  const struct ni_scan_to to = {.arg = x, .take = dispatch_line};
-  return e < 0 ? e : ni_scan_kept(scan, g, 0, g->n, &to);
+  const struct ni_scan_to to = {.arg = x, .take = dispatch_kept_line};
+  if (e == 0)
+    e = ni_scan_kept(scan, g, 0, g->n, &to);
+  return e < 0 ? e : replay_clock_lines(x, g);
 }
 
 /*
@@ -476,6 +516,9 @@ static int read_range(void *worker, struct ni_scan *scan, struct ni_scan_to *to,
   e2 = ni_range_hand_over(x);
   if (e == 0)
     e = e2;
+  e2 = ni_stamps_hand_over(x, p);
+  if (e == 0)
+    e = e2;
   e2 = ni_in_flight_hand_over(x);
   if (e == 0)
     e = e2;
@@ -514,6 +557,7 @@ static int close_range_reader(void *run, void *worker) {
     return 0;
   ni_tally_sum_add(run, &x->t);
   free(x->stream);
+  free(x->stamp);
   free(x);
   return 0;
 }

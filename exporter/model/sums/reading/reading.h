@@ -28,8 +28,9 @@ struct ni_seen_context {
   uint64_t hash, start_ns;
   int64_t pid;
   int32_t rank, n_ranks;
-  uint8_t type; /* of the communicator: enum ni_comm_type */
-  bool wanted;  /* by --comm, --node, --rank */
+  uint32_t stamp; /* number of the range's ni_stamps_seen + 1; 0: no clock line yet */
+  uint8_t type;   /* of the communicator: enum ni_comm_type */
+  bool wanted;    /* by --comm, --node, --rank */
 };
 
 struct ni_sum_range {
@@ -53,6 +54,9 @@ struct ni_sum_range {
   uint32_t algo, proto, datatype, kernel; /* of the last record */
   uint32_t mix_algo, mix_proto;
   uint8_t mix;
+  struct ni_stamps_seen *stamp;
+  uint32_t n_stamps;
+  size_t cap_stamps;
   /* When the process of the lines had operations in flight; added to its own when the range is over. */
   struct ni_cover cover;
   uint32_t cover_of;

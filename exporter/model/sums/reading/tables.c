@@ -27,6 +27,7 @@ void ni_tables_free(struct ni_run *r) {
     ni_cover_free(&r->process[i].cover);
   free(r->process);
   ni_clocks_free(&r->clocks);
+  ni_stamps_free(&r->stamps);
   free(r->turns.item);
   free(r->comm);
   free(r->cell);

@@ -38,6 +38,7 @@ struct stream_part { /* a segment of a stream */
 struct open_part {
   struct ni_segment_reader reader;
   struct ni_entry head;
+  const struct ni_piece *piece;
   size_t order; /* of parts that have one number: two logs may hold the same record */
 };
 
@@ -69,7 +70,8 @@ static int open_next_part(struct stream_merge *m) {
   if (!o)
     return -ENOMEM;
   o->order = m->next;
-  ni_segment_read(&o->reader, &m->part[m->next++].piece->s, &m->r->store);
+  o->piece = m->part[m->next++].piece;
+  ni_segment_read(&o->reader, &o->piece->s, &m->r->store);
   const int e = ni_segment_next(&o->reader, &o->head);
   if (e <= 0) {
     close_part(o);
@@ -110,6 +112,7 @@ static int advance_merge(struct stream_merge *m) {
 static int walk_stream(struct stream_merge *m, const struct stream_part *part, size_t n,
                        const struct ni_host_clock *clock, struct ni_clock_turns *turns) {
   struct ni_clock_walk walk = {0};
+  const struct ni_stamps_log *stamps = ni_stamps_of(&m->r->stamps, part->member);
   m->part = part;
   m->n = n;
   m->next = 0;
@@ -118,8 +121,11 @@ static int walk_stream(struct stream_merge *m, const struct stream_part *part, s
   int e = open_due_parts(m);
   while (e == 0 && m->n_heap) {
     const struct ni_entry *x = &m->heap[0]->head;
+    struct ni_entry right = *x;
     const uint32_t passed = walk.steps;
-    ni_clock_walk_on(clock, &walk, ni_time_ns(x->start_ns, x->dump_us));
+    if (stamps)
+      ni_correct_stamp(stamps, m->heap[0]->piece, &right);
+    ni_clock_walk_on(clock, &walk, ni_time_ns(right.start_ns, right.dump_us));
     for (uint32_t k = passed; k < walk.steps; k++)
       turns->sn[k] = x->sn;
     e = advance_merge(m);

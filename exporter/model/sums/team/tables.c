@@ -42,6 +42,7 @@ static int share_tables(struct ni_run *r) {
   } else {
     r->tally = (struct ni_tally_sum){0};
     r->marks.n_lines = 0;
+    ni_stamps_free(&r->stamps);
   }
   if (e == 0)
     e = ni_team_share(r->team, wire_tables, &t);

@@ -39,7 +39,7 @@
 struct ni_team {
   int rank, size;
   /* Bytes of w to a rank, and others from a rank at the same time; -1: to nobody, from nobody. got->at:
-   * allocated, 64 bytes behind what there is can be read. 0 or -ENOMEM. */
+   * allocated, 96 bytes behind what there is can be read. 0 or -ENOMEM. */
   int (*swap)(int to, const struct ni_wire *w, int from, struct ni_bytes *got);
   /* What w stores on rank 0 comes to all others as one that loads; *hold is freed by them. 0 or -ENOMEM. */
   int (*share)(struct ni_wire *w, uint8_t **hold);

@@ -361,7 +361,7 @@ static int take_clock_line(struct ni_sum_range *x, const struct ni_line *l) {
   struct ni_seen_context *c;
   if (l->ident.rank < 0 || l->ident.comm_hash == 0)
     return 0;
-  const int e = find_context(x, l, &c);
+  const int e = find_or_add_context(x, l, &c);
   return e < 0 ? e : ni_stamps_take(x, c, &l->clock);
 }
 

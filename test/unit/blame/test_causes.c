@@ -12,6 +12,7 @@
 
 #include "exporter/model/sums/ranks/pass.h"
 #include "exporter/model/sums/ranks/places.h"
+#include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/blame/replay.h"
 
 static bool near(double got, double want) { return got > want - 0.5 && got < want + 0.5; }
@@ -635,8 +636,21 @@ static void test_crossed(void **state) {
   free(t);
 }
 
+/* A finding that ends where nothing begins said that it ended in 1970. */
+static void test_begins_of_empty_bins(void **state) {
+  (void)state;
+  struct ni_step step[6] = {{.start_us = 100}, {0}, {.start_us = 300}, {.start_us = 400}, {0}, {0}};
+  struct ni_summary s = {.step = step, .last_us = 900};
+  ni_judge_fill_begins(&s, 5);
+  assert_int_equal(step[1].start_us, 300);
+  assert_int_equal(step[3].start_us, 400);
+  assert_int_equal(step[4].start_us, 900);
+  assert_int_equal(step[5].start_us, 900);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_begins_of_empty_bins),
       cmocka_unit_test(test_replay),
       cmocka_unit_test(test_crossed),
       cmocka_unit_test(test_flapping),

@@ -445,8 +445,6 @@ static int fill_moments(const struct ni_blame *b, const struct ni_cause *c, stru
     const uint32_t end = to < b->bins ? to : b->bins - 1;
     *m = (struct ni_moment){s->step[k].start_us, s->step[end].start_us, (int64_t)k * b->bin_steps,
                             (int64_t)to * b->bin_steps - 1};
-    if (m->to_us < m->from_us)
-      m->to_us = m->from_us; /* a bin in which nothing was seen to begin */
   }
   return 0;
 }

@@ -69,6 +69,15 @@ static int pass_all_ranks(struct ni_blame *b) {
   return e;
 }
 
+void ni_judge_fill_begins(struct ni_summary *s, uint32_t bins) {
+  int64_t next_us = s->last_us;
+  for (uint32_t k = bins + 1; k-- > 0;) {
+    if (!s->step[k].start_us)
+      s->step[k].start_us = next_us;
+    next_us = s->step[k].start_us;
+  }
+}
+
 /*
  * Means of a step over the ranks that were judged. Waiting is what they spend in operations in line beyond
  * the transfers.
@@ -127,6 +136,7 @@ static int fill_steps(const struct ni_blame *b, struct ni_summary *s) {
     s->n_steps = s->n_step_bins * s->bin_steps;
   if (s->n_steps > b->whole_steps)
     s->n_steps = b->whole_steps;
+  ni_judge_fill_begins(s, b->bins);
   return 0;
 }
 

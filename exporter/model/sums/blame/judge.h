@@ -24,8 +24,8 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);
  */
 int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b);
 /*
- * A bin of s->step (bins + 1) in which no rank began anything begins with the next one, the last ones with the
- * end of the logs: findings say when they begin and end by these times.
+ * A bin of s->step (bins + 1) in which no rank began anything begins with the next one, the last ones with
+ * the end of the logs: findings say when they begin and end by these times.
  */
 void ni_judge_fill_begins(struct ni_summary *s, uint32_t bins);
 

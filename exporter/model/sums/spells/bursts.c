@@ -17,8 +17,9 @@ enum {
 
 /*
  * longer: in a bin: it can belong to a burst. mean: in all of them: own time that no place is compared for is
- * not in it, so a GPU that computes 40 % longer may show as 11 %. apart: times the noise of a bin: less is chance, of a bin alone more
- * often than of two in a row. holes: so many bins in a row of a burst can be as usual.
+ * not in it, so a GPU that computes 40 % longer may show as 11 %. apart: times the noise of a bin: less is
+ * chance, of a bin alone more often than of two in a row. holes: so many bins in a row of a burst can be as
+ * usual.
  */
 static const struct burst_rule {
   float longer, mean, apart;

@@ -9,8 +9,7 @@
  *   an entry     ──▶ stated: its own, else the last one of the parts before; + (clock there) - stated
  *
  * Segments, tables and partial results hold times as logs have them, with what was stated: shards, ranks of a
- * team and threads read without knowing of each other, and what comes out depends on the logs alone. Of what
- * older partial results have nothing is put right.
+ * team and threads read without knowing of each other, and what comes out depends on the logs alone.
  *
  * A GPU's clock is that of all communicators of its process; of processes with several ranks of one
  * communicator, each communicator's own. Before the hosts' clocks: first a stamp becomes a time of its host.

@@ -489,6 +489,42 @@ static void test_lead(void **state) {
 }
 
 /*
+ * The same, where all wait for all before the longest place: nobody is ahead there, and the rank takes 2 %
+ * longer in it. Each bucket behind it is late by as much and a little more, while the others compute.
+ */
+static void test_lead_from_even(void **state) {
+  (void)state;
+  enum { RANKS = 8, PLACES = 6, LATE = 7 };
+  static const float late_us[PLACES] = {27000, 900, 900, 900, 900, 1280};
+  static const float more_us[PLACES] = {580, 590, 600, 620, 640, 5};
+  struct ni_blame_place place[RANKS][PLACES];
+  struct ni_blame_rank rank[RANKS];
+  uint32_t member[RANKS];
+  float over[RANKS], seen[RANKS];
+  struct ni_lead lead[RANKS];
+  struct ni_blame b = {.rank = rank, .n_ranks = RANKS, .bins = 20, .bin_steps = 1};
+  struct ni_compared c = {.member = member, .n = RANKS, .over_us = over, .seen_us = seen, .lead = lead};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    member[r] = r;
+    rank[r] = (struct ni_blame_rank){.judged = true,
+                                     .place = place[r],
+                                     .n_places = PLACES,
+                                     .n_slots = 1,
+                                     .n_steps = 10,
+                                     .last_ns = 10 * INT64_C(44000000)};
+    for (uint32_t k = 0; k < PLACES; k++) {
+      const float us = r == LATE ? late_us[k] : late_us[k] - more_us[k];
+      place[r][k] =
+          (struct ni_blame_place){.name = k + 1, .at = k + 1, .order = k, .usual_us = us, .mean_us = us};
+    }
+  }
+  assert_int_equal(ni_compare_places(&b, &c), 0);
+  assert_true(lead[LATE].rate > 0.01f && lead[LATE].rate < 0.02f);
+  /* by 0.64 ms of a step, not by the 3 ms that its gaps are longer by together */
+  assert_true(lead[LATE].of_sum * 3030 > 500 && lead[LATE].of_sum * 3030 < 800);
+}
+
+/*
  * The last stage of eight pipelines: 12 ms forward and 24 ms back, twice. All but one wait for activations in
  * between. The slow one finds them there, so it waits for what it sent itself, and no place of it is like a
  * place of the others.
@@ -699,6 +735,7 @@ int main(void) {
       cmocka_unit_test(test_onset_is_no_burst),
       cmocka_unit_test(test_always_last),
       cmocka_unit_test(test_lead),
+      cmocka_unit_test(test_lead_from_even),
       cmocka_unit_test(test_whole_own_time),
       cmocka_unit_test(test_launches),
       cmocka_unit_test(test_launch_interval),

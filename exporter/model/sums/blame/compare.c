@@ -171,11 +171,13 @@ static void compare_whole_own_time(const struct ni_blame *b, struct ni_compared 
  * little. Where they are ahead by far less than they were (LEAD_AGAIN), they waited for that operation to
  * compute on, and are ahead by what the rank took longer in this place alone. If that is less than what a
  * rank is named for, it does there what does not make it late (it waits for its CPU when a step begins):
- * it is late by its rate in all the rest.
+ * it is late by its rate in all the rest. There nobody is ahead: others begin to get ahead in the next place
+ * in which it does take longer.
  */
 struct lead_track {
   float us;
   bool exact;             /* else they are so far ahead or further */
+  bool even;              /* nobody is ahead */
   double longer, elapsed; /* what it took longer in places that tell it, and how long these were */
   double anew, anew_own;  /* of those in which others begin to get ahead */
   double apart;           /* places in which it does not take longer */
@@ -194,22 +196,26 @@ static void follow_place(struct lead_track *x, const struct member_place *at, fl
     return; /* one after the other: nothing is computed between */
   if (are_others_held_up(at) || (more >= LEAD_LEAST_US && others < LEAD_CHANCE * (own + op_us))) {
     x->us = fmaxf(x->us, more);
-    x->exact = false;
+    x->exact = x->even = false;
     x->held += more;
     x->hidden += op_us;
     return;
   }
   const bool again = more < (x->exact ? LEAD_AGAIN : LEAD_AGAIN_HELD) * x->us;
-  if (again && more < NI_CAUSE_OWN * own)
+  const bool is_little = more < NI_CAUSE_OWN * own;
+  const bool begins = again || (x->even && !is_little);
+  if (again && is_little)
     x->apart += own;
   else if (again || x->exact) {
-    x->longer += again ? more : more - x->us;
+    const float added = again ? more : more - x->us;
+    x->longer += added;
     x->elapsed += own + (again ? 0 : op_us);
-    x->anew += again ? more : 0;
-    x->anew_own += again ? own : 0;
+    x->anew += begins ? added : 0;
+    x->anew_own += begins ? own : 0;
   }
   x->hidden += again ? 0 : op_us;
   x->exact |= again;
+  x->even = is_little && (again || x->even);
   x->us = fmaxf(0, more);
 }
 
@@ -239,7 +245,7 @@ static struct ni_lead estimate_late_rate(const struct member_place *at, size_t n
   /* A gap of a launch or two is no computing. Who is ahead stays ahead there, though no gap is longer. */
   const float least = fmaxf(LEAD_LEAST_US, LEAD_HELD * (float)(own / (double)n));
   for (int pass = 0; pass < 2; pass++) { /* once to know where they are when the step begins */
-    x = (struct lead_track){.us = x.us, .exact = x.exact};
+    x = (struct lead_track){.us = x.us, .exact = x.exact, .even = x.even};
     for (size_t i = 0; i < n; i++)
       follow_place(&x, &at[i], op_us, least);
   }

@@ -547,15 +547,81 @@ static void test_extra_operation(void **state) {
   free(x);
 }
 
+/*
+ * Two hosts of four ranks, which take as long for a step as one of them is apart from its next pause. Returns
+ * how many are named.
+ */
+static uint32_t pausing_each_step(uint32_t ranks_from, bool in_place) {
+  enum { HOSTS = 2, OF_HOST = 4, RANKS = HOSTS * OF_HOST, STEPS = 40, PAUSES = 26 };
+  static struct ni_blame_cell cell[RANKS][STEPS];
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host[HOSTS] = {0};
+  struct ni_blame_incident incident[RANKS][PAUSES] = {0};
+  struct ni_blame_rank rank[RANKS];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = HOSTS};
+  struct ni_blame b = {
+      .s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1, .steps = STEPS};
+  struct ni_causes out = {0};
+  uint32_t n = 0;
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const bool pauses = r >= ranks_from;
+    process[r].host = r / OF_HOST;
+    for (uint32_t k = 0; k < STEPS; k++)
+      cell[r][k].burst = pauses && k < PAUSES ? 150e3f : 0;
+    for (uint32_t k = 0; k < PAUSES; k++)
+      incident[r][k] = (struct ni_blame_incident){.us = 150e3f,
+                                                  .step = k + k / 3,
+                                                  .in_step = in_place ? 7 : 1 + 37 * k % 100,
+                                                  .is_pause = true,
+                                                  .is_own = true};
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .n_steps = STEPS,
+                                     .ops = STEPS * 100,
+                                     .team = r / OF_HOST,
+                                     .incident = incident[r],
+                                     .n_incidents = pauses ? PAUSES : 0,
+                                     .incidents = pauses ? PAUSES : 0,
+                                     .cell = cell[r],
+                                     .n_bins = STEPS,
+                                     .bin_steps = 1};
+  }
+  assert_int_equal(ni_find_pauses(&b, &out), 0);
+  for (uint32_t i = 0; i < out.n; i++)
+    n += out.item[i].kind == NI_FIND_PAUSES;
+  ni_causes_free(&out);
+  return n;
+}
+
+/*
+ * What stops one rank in most steps, each time elsewhere, is a pause. What comes in one place of each step, or
+ * to most ranks with the same work, is what is usual there.
+ */
+static void test_pauses_in_most_steps(void **state) {
+  (void)state;
+  assert_int_equal(pausing_each_step(7, false), 1);
+  assert_int_equal(pausing_each_step(7, true), 0);
+  assert_int_equal(pausing_each_step(4, false), 1); /* of a host all ranks */
+  assert_int_equal(pausing_each_step(3, false), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_period),          cmocka_unit_test(test_bursts),
-      cmocka_unit_test(test_single_bins),     cmocka_unit_test(test_number),
-      cmocka_unit_test(test_least_own),       cmocka_unit_test(test_host_pauses),
-      cmocka_unit_test(test_waits_outside),   cmocka_unit_test(test_joined),
-      cmocka_unit_test(test_team_waits),      cmocka_unit_test(test_pauses_together),
-      cmocka_unit_test(test_common_pauses),   cmocka_unit_test(test_mark_twice),
-      cmocka_unit_test(test_extra_operation), cmocka_unit_test(test_dense_pauses),
+      cmocka_unit_test(test_period),
+      cmocka_unit_test(test_bursts),
+      cmocka_unit_test(test_single_bins),
+      cmocka_unit_test(test_number),
+      cmocka_unit_test(test_least_own),
+      cmocka_unit_test(test_host_pauses),
+      cmocka_unit_test(test_waits_outside),
+      cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_team_waits),
+      cmocka_unit_test(test_pauses_together),
+      cmocka_unit_test(test_common_pauses),
+      cmocka_unit_test(test_mark_twice),
+      cmocka_unit_test(test_extra_operation),
+      cmocka_unit_test(test_dense_pauses),
+      cmocka_unit_test(test_pauses_in_most_steps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ struct rank_pauses { /* one rank */
   struct ni_period period;
   uint32_t longer[LENGTHS]; /* moments without a period that are longer than lengths_us */
   bool told;                /* its period belongs to a cause */
+  bool often;               /* it pauses in most steps */
   bool many, few;           /* it pauses more often than others; few: it has a few long pauses */
   bool may;                 /* it may have, if most ranks of its host have: chance does not do that to all */
 };
@@ -282,11 +283,12 @@ static bool is_of_host(const struct pause_judge *w, const bool *member, uint32_t
  * All but one in ten of its moments come before the same operation of the step, or the next one to it:
  * streams change places.
  */
-static bool has_fixed_place(const struct rank_pauses *p, const struct ni_blame_rank *o, float *scratch) {
+static bool has_fixed_place(const struct rank_pauses *p, const struct ni_blame_rank *o, bool periodic,
+                            float *scratch) {
   const float near = fmaxf(1, PLACE_NEAR * (float)o->ops / (float)o->n_steps);
   uint32_t n = 0, there = 0;
   for (uint32_t i = 0; i < p->n; i++)
-    if (p->in[i])
+    if (p->in[i] == periodic)
       scratch[n++] = (float)p->at[i].in_step;
   const float middle = ni_blame_quantile(scratch, n, 0.5);
   for (uint32_t i = 0; i < n; i++)
@@ -342,7 +344,7 @@ static int name_period(struct pause_judge *w, uint32_t first, bool *member, stru
   c->bins_hit = w->of[first].period.n;
   c->excess_us = w->of[first].period.us;
   c->n_peers = w->judged;
-  c->in_place = has_fixed_place(&w->of[first], &b->rank[first], w->scratch);
+  c->in_place = has_fixed_place(&w->of[first], &b->rank[first], true, w->scratch);
   return fill_pause_cause(w, c, member, true);
 }
 
@@ -401,10 +403,7 @@ static bool is_compared_with(const struct pause_judge *w, uint32_t rank, uint32_
   return w->b->s->n_hosts < 2 || ni_blame_host(w->b, rank) != ni_blame_host(w->b, other);
 }
 
-/*
- * What comes in most steps is what is usual there, and no pause: steps were found that are none, or what a
- * place waits for was not. By bins: one step in which all takes longer holds many gaps that do.
- */
+/* By bins: one step in which all takes longer holds many gaps that do. */
 static bool pauses_in_most_steps(const struct ni_blame_rank *o) {
   uint32_t with = 0;
   for (uint32_t k = 0; k < o->n_bins; k++)
@@ -412,18 +411,45 @@ static bool pauses_in_most_steps(const struct ni_blame_rank *o) {
   return with * 2 > o->n_bins;
 }
 
+/* Ranks with the same work, others than this one, of which most pause in most steps as well. */
+static bool do_peers_pause_as_often(const struct pause_judge *w, uint32_t rank) {
+  const struct ni_blame *b = w->b;
+  uint32_t peers = 0, often = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (i == rank || !b->rank[i].judged || b->rank[i].cls != b->rank[rank].cls)
+      continue;
+    peers++;
+    often += w->of[i].often;
+  }
+  return often * 2 >= peers; /* also where there are none */
+}
+
+/*
+ * What comes in most steps is what is usual there, and no pause: steps were found that are none, or what a
+ * place waits for was not. That is so for ranks with the same work, too, or it has its place in the step.
+ * What stops one rank every so many milliseconds, wherever it is in its step, is a pause.
+ */
+static bool is_usual_pause(struct pause_judge *w, uint32_t rank) {
+  const struct rank_pauses *p = &w->of[rank];
+  if (!p->often)
+    return false;
+  return do_peers_pause_as_often(w, rank) || has_fixed_place(p, &w->b->rank[rank], false, w->scratch);
+}
+
 static void judge_length(struct pause_judge *w, uint32_t rank, uint32_t k) {
   struct rank_pauses *p = &w->of[rank];
   const uint32_t n = p->longer[k];
   size_t others = 0;
   double sum = 0;
+  if (n < (k ? 2 : MANY_MIN) || is_usual_pause(w, rank))
+    return;
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
     if (!is_compared_with(w, rank, i))
       continue;
     w->scratch[others++] = (float)w->of[i].longer[k];
     sum += w->of[i].longer[k];
   }
-  if (!others || n < (k ? 2 : MANY_MIN) || pauses_in_most_steps(&w->b->rank[rank]))
+  if (!others)
     return;
   const float baseline = ni_blame_quantile(w->scratch, others, OTHERS_BELOW);
   const double mean = GROUPED * fmax(baseline, k ? (sum + 1) / (double)(others + 1) : 1),
@@ -560,9 +586,12 @@ int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
     e = name_common_period(&w, out);
   if (e == 0)
     e = name_periods(&w, member, out);
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (b->rank[i].judged)
-      count_longer(&b->rank[i], &w.of[i], !b->waits_unseen);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    if (!b->rank[i].judged)
+      continue;
+    count_longer(&b->rank[i], &w.of[i], !b->waits_unseen);
+    w.of[i].often = pauses_in_most_steps(&b->rank[i]);
+  }
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     for (uint32_t k = 0; b->rank[i].judged && k < LENGTHS; k++)
       judge_length(&w, i, k);

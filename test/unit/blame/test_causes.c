@@ -14,6 +14,7 @@
 #include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/blame/replay.h"
+#include "exporter/model/sums/spells/spells.h"
 
 static bool near(double got, double want) { return got > want - 0.5 && got < want + 0.5; }
 
@@ -636,6 +637,50 @@ static void test_crossed(void **state) {
   free(t);
 }
 
+/*
+ * Two hosts, a link between them, slow in bins 10 to 19. from: the ranks of a host pause in ten bins from there
+ * on. Returns how many causes are left.
+ */
+static uint32_t find_busy_host(uint32_t from, uint32_t host, uint32_t link_host, struct ni_cause *first) {
+  enum { HOST_BINS = 60 };
+  struct ni_process process[3] = {{.host = 0}, {.host = 1}, {.host = 2}};
+  struct ni_blame_rank rank[3] = {{.process = 0}, {.process = 1}, {.process = 2}};
+  uint32_t ends[2] = {0, link_host};
+  struct ni_blame_link link = {.rank = ends, .n_ranks = 2, .host = -1};
+  struct ni_summary s = {.process = process, .n_hosts = 3};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 3, .link = &link, .n_links = 1, .bins = HOST_BINS};
+  struct ni_causes causes = {0};
+  struct ni_cause *crowded = ni_cause_add(&causes, NI_FIND_CONGESTION, NI_LEVEL_FABRIC, 0);
+  struct ni_cause *pauses = ni_cause_add(&causes, NI_FIND_PAUSES, NI_LEVEL_HOST, host);
+  crowded->at = calloc(HOST_BINS + 1, sizeof *crowded->at);
+  pauses->at = calloc(HOST_BINS + 1, sizeof *pauses->at);
+  assert_true(crowded->at && pauses->at);
+  crowded->to = pauses->to = HOST_BINS;
+  crowded->share = 4;
+  for (uint32_t k = 0; k < 10; k++)
+    crowded->at[10 + k] = pauses->at[from + k] = true;
+  assert_int_equal(ni_cause_add_item(crowded, 0), 0);
+  ni_find_busy_host(&b, &causes);
+  *first = causes.item[0];
+  uint32_t bins = 0;
+  for (uint32_t k = 0; k < HOST_BINS; k++)
+    bins += first->at[k];
+  first->bins_hit = bins;
+  const uint32_t n = causes.n;
+  ni_causes_free(&causes);
+  return n;
+}
+
+/* A slow network that one host pauses with is that host, if nothing else can be slow. */
+static void test_busy_host(void **state) {
+  (void)state;
+  struct ni_cause c;
+  assert_int_equal(find_busy_host(12, 1, 1, &c), 1);
+  assert_true(c.kind == NI_FIND_PAUSES && c.of == 1 && c.crowded > 3.9f && c.bins_hit == 12);
+  assert_int_equal(find_busy_host(16, 1, 1, &c), 2); /* it pauses at other times */
+  assert_int_equal(find_busy_host(12, 1, 2, &c), 2); /* the link goes elsewhere */
+}
+
 /* A finding that ends where nothing begins said that it ended in 1970. */
 static void test_begins_of_empty_bins(void **state) {
   (void)state;
@@ -668,6 +713,7 @@ int main(void) {
       cmocka_unit_test(test_slow_beside),
       cmocka_unit_test(test_slow_of_many),
       cmocka_unit_test(test_clock_cost_beside_others),
+      cmocka_unit_test(test_busy_host),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -171,6 +171,8 @@ struct ni_cause {
   double most_us;  /* it costs so much at most; 0: no bound */
   uint32_t period; /* in steps; 0: none */
   bool few;        /* of pauses: they are few, but long */
+  float
+      crowded; /* of pauses: transfers across hosts take that much longer in the same bins; 0: they do not */
   bool in_place;   /* of periodic work: each time in the same place of the step */
   bool one_by_one; /* bursts are of one bin, mostly */
   float of_run;    /* bins that are hit, as a share */

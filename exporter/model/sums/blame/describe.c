@@ -125,6 +125,9 @@ static void put_pauses(struct ni_put_text *w, const struct ni_blame *b, const st
   ni_put(w, " %s %s times between operations, %s on the mean, ", one ? "pauses" : "its ranks pause",
          NI_COUNT(c->bins_hit), ni_duration_text(c->excess_us, time));
   ni_put(w, c->few ? "longer than other ranks" : "far more often than other ranks");
+  if (c->crowded > 0)
+    ni_put(w, "; in the same steps transfers across hosts take %.2f times as long as otherwise",
+           1 + c->crowded);
 }
 
 /*
@@ -554,15 +557,8 @@ static int by_cost(const void *a, const void *b) {
 static void add_undecided(const struct ni_blame *b, const struct ni_cause *c, size_t number,
                           struct ni_summary *s) {
   char name[81];
-  for (uint32_t h = 0, i, k; h < s->n_hosts && s->n_findings < NI_SUM_FINDINGS; h++) {
-    for (i = 0; i < c->n_items; i++) {
-      const struct ni_blame_link *l = &b->link[c->item[i]];
-      for (k = 0; k < l->n_ranks && ni_blame_host(b, l->rank[k]) != h;)
-        k++;
-      if (k == l->n_ranks)
-        break;
-    }
-    if (!i || i < c->n_items)
+  for (uint32_t h = 0; h < s->n_hosts && s->n_findings < NI_SUM_FINDINGS; h++) {
+    if (!ni_cause_touches_host(b, c, h))
       continue;
     struct ni_finding *f = &s->finding[s->n_findings++];
     *f = (struct ni_finding){.kind = NI_FIND_UNDECIDED,

@@ -9,6 +9,7 @@
 #include "exporter/base/threads.h"
 #include "exporter/model/sums/findings.h"
 #include "exporter/model/sums/ranks/pass.h"
+#include "exporter/model/sums/spells/spells.h"
 #include "replay.h"
 #include "describe.h"
 #include "exporter/model/sums/team/team.h"
@@ -168,6 +169,8 @@ static int judge_ranks(struct ni_blame *b, struct ni_summary *s) {
     e = ni_find_late_ranks(b, &causes);
   if (e == 0)
     e = ni_find_slow_links(b, &causes);
+  if (e == 0)
+    ni_find_busy_host(b, &causes);
   if (e == 0)
     e = fill_steps(b, s);
   if (e == 0)

@@ -66,6 +66,13 @@ struct ni_bursts ni_find_bursts(const float *x, uint32_t bins, float noise, enum
 
 /* Pauses of all ranks; periodic work first. */
 int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out);
+/* Do all links of the cause touch this host? */
+bool ni_cause_touches_host(const struct ni_blame *b, const struct ni_cause *c, uint32_t host);
+/*
+ * Makes congestion a part of the pauses of a host: all its links touch the host, and nearly all of its bins
+ * are such in which the host pauses, far more than chance would make.
+ */
+void ni_find_busy_host(const struct ni_blame *b, struct ni_causes *causes);
 /*
  * Is what a rank does in a step, as long as a pause, a wait that is not in the logs? Where waits may be
  * missing there it is what most ranks of its team do together between their operations: had one of them begun

@@ -1,0 +1,66 @@
+/*
+ * A host that has something else to do. Another job on it, a backup or a virus scanner takes its CPUs and its
+ * NICs in the same moments: its ranks pause, and what crosses its NICs is slow. Operations of all hosts wait
+ * for these NICs, so the network looks slow by itself (congestion). Where all links across hosts touch the
+ * host, nothing in the transfers says which of both it is. The pauses do: a slow network does not stop the
+ * ranks of one host alone between their operations.
+ */
+#include "spells.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Of the bins in which the network is slow the host pauses in so many, */
+#define BUSY_SAME 0.75f
+/* which is so many times what it does in the other bins. */
+#define BUSY_MORE 2.0f
+
+bool ni_cause_touches_host(const struct ni_blame *b, const struct ni_cause *c, uint32_t host) {
+  for (uint32_t i = 0, k; i < c->n_items; i++) {
+    const struct ni_blame_link *l = &b->link[c->item[i]];
+    for (k = 0; k < l->n_ranks && ni_blame_host(b, l->rank[k]) != host;)
+      k++;
+    if (k == l->n_ranks)
+      return false;
+  }
+  return c->n_items > 0;
+}
+
+static bool are_in_same_bins(const struct ni_blame *b, const struct ni_cause *pauses,
+                             const struct ni_cause *crowded) {
+  uint32_t slow = 0, both = 0, pauses_alone = 0;
+  for (uint32_t k = 0; k < b->bins; k++) {
+    const bool is_slow = ni_cause_is_active(crowded, k), pauses_then = ni_cause_is_active(pauses, k);
+    slow += is_slow;
+    both += is_slow && pauses_then;
+    pauses_alone += !is_slow && pauses_then;
+  }
+  const float in_slow = (float)both / (float)slow;
+  return in_slow >= BUSY_SAME && in_slow * (float)(b->bins - slow) >= BUSY_MORE * (float)pauses_alone;
+}
+
+static void remove_one(struct ni_causes *causes, struct ni_cause *c) {
+  free(c->item);
+  free(c->unmatched);
+  free(c->at);
+  memmove(c, c + 1, (size_t)(&causes->item[--causes->n] - c) * sizeof *c);
+}
+
+void ni_find_busy_host(const struct ni_blame *b, struct ni_causes *causes) {
+  struct ni_cause *crowded = NULL;
+  for (uint32_t i = 0; i < causes->n && !crowded; i++)
+    if (causes->item[i].kind == NI_FIND_CONGESTION)
+      crowded = &causes->item[i];
+  for (uint32_t i = 0; i < causes->n && crowded; i++) {
+    struct ni_cause *c = &causes->item[i];
+    const bool is_host = c->kind == NI_FIND_PAUSES && c->level == NI_LEVEL_HOST && c->at;
+    if (!is_host || !ni_cause_touches_host(b, crowded, c->of) || !are_in_same_bins(b, c, crowded))
+      continue;
+    for (uint32_t k = 0; k < b->bins; k++)
+      c->at[k] |= ni_cause_is_active(crowded, k);
+    c->most_us = 0; /* what the transfers cost has no bound by the pauses */
+    c->crowded = crowded->share;
+    remove_one(causes, crowded);
+    return;
+  }
+}

@@ -27,3 +27,16 @@ for d, level, subject in ("nvlink", "nvlink", "transfers between its GPUs"), ("n
     assert f"{subject} were slow {n} times, then {f['ratio']:.3g} times as long as like ones" in f["text"], f["text"]
     assert f"; at step {f['moments'][0]['step']} (" in f["text"] and (n <= 3 or f" and {n - 3} more; it costs " in f["text"]), f["text"]
 P
+
+# One communicator of all ranks, which nothing is like: three of its operations stop while nobody is late. What is gathered for a
+# checkpoint takes as long, and always does.
+python3 "$ROOT/test/lib/stop_logs.py" "$TMP/stops"
+"$BUILD/nccl-inspector" summary "$TMP/stops" --no-plots --no-parquet --no-csv --no-html --json --output-dir "$TMP/out" >"$TMP/stops.json" || [ $? = 2 ]
+python3 - "$TMP/stops.json" <<'P'
+import json, sys
+f, = (f for f in json.load(open(sys.argv[1]))["findings"] if f["class"] == "fault")
+assert (f["kind"], f["level"], f["times"]) == ("flapping_link", "communicator", 3), f
+assert [m["step"] for m in f["moments"]] == [30, 80, 95] and 0.5 < f["cost_s"] < 0.7, f
+assert "times as long as otherwise, and none of its ranks came late; which of its ranks is slow cannot be told" in f["text"], f["text"]
+P
+finish

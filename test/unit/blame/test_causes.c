@@ -13,6 +13,7 @@
 #include "exporter/model/sums/ranks/pass.h"
 #include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/blame/judge.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/model/sums/blame/replay.h"
 #include "exporter/model/sums/spells/spells.h"
 
@@ -254,28 +255,84 @@ static void test_flapping(void **state) {
 
 /*
  * A link that is down for a second stops one operation; the others of that step, which say how long it takes, are
- * as quick as ever. Twice; once; on all links, which is no link's.
+ * as quick as ever. Twice; once; on all links, which is no link's; twice where nothing is like it, and once. Two that
+ * nothing is like, between the same hosts: it is the way.
  */
 static void test_stops(void **state) {
   (void)state;
-  for (int how = 0; how < 3; how++) {
+  enum { TWICE, ONCE, ALL, ALONE, ALONE_ONCE, TWO_ALONE, HOWS };
+  for (int how = 0; how < HOWS; how++) {
     struct fabric *f = new_fabric();
     float longest[LINKS][BINS];
+    for (uint32_t r = 0; r < 2 * LINKS && how == TWO_ALONE; r++)
+      f->process[r].host = r % 2;
     for (uint32_t i = 0; i < LINKS; i++) {
       for (uint32_t k = 0; k < BINS; k++) {
-        const bool stops = (k == 10 || (k == 30 && how != 1)) && (i == 0 || how == 2);
+        const bool both = how == TWO_ALONE && i == 1;
+        const bool once = how == ONCE || how == ALONE_ONCE;
+        const bool stops = (k == 10 || (k == 30 && !once)) && (i == 0 || both || how == ALL);
         longest[i][k] = stops ? 1e6f : 110;
+      }
+      if (how >= ALONE) {
+        f->link[i].alike = 1;
+        f->link[i].cls = i;
       }
       f->link[i].longest = longest[i];
       f->link[i].usual_longest = 110;
     }
     const struct ni_cause *c = caused(f);
-    const bool is_named = c && c->kind == NI_FIND_FLAPPING && c->link == NI_FIND_SLOW_PAIR;
-    assert_true(how ? !c : is_named && c->bins_hit == 2 && c->from == 10 && c->to == 31);
-    assert_true(how ||
-                (ni_cause_is_active(c, 10) && ni_cause_is_active(c, 30) && !ni_cause_is_active(c, 20)));
+    const bool is_expected = how == TWICE || how == ALONE || how == TWO_ALONE;
+    assert_true(!c == !is_expected);
+    if (c) {
+      assert_int_equal(f->causes.n, 1);
+      assert_int_equal(c->kind, NI_FIND_FLAPPING);
+      assert_int_equal(c->link, NI_FIND_SLOW_PAIR);
+      assert_int_equal(c->level, how == TWO_ALONE ? NI_LEVEL_HOST : NI_LEVEL_RANK);
+      assert_int_equal(c->n_items, how == TWO_ALONE ? 2 : 1);
+      assert_true(c->stops && c->bins_hit == 2 && c->from == 10 && c->to == 31);
+      assert_true(ni_cause_is_active(c, 10) && ni_cause_is_active(c, 30) && !ni_cause_is_active(c, 20));
+    }
     free_fabric(f);
   }
+}
+
+/*
+ * Two ranks wait for each other in turn, so in most bins they state different long operations, and what is usual
+ * is no longer than these. In two bins both state the same one, in one of these the step ends elsewhere on rank 1.
+ */
+static void test_longest(void **state) {
+  (void)state;
+  enum { MOST = 8 };
+  struct ni_blame_link_cell cell[2][MOST];
+  struct ni_blame_slot slot[2] = {{.ops = MOST, .bytes = MOST}, {.ops = MOST, .bytes = MOST}};
+  struct ni_blame_rank rank[2];
+  struct ni_process process[2] = {{.host = 0}, {.host = 1}};
+  struct ni_comm_row comm = {.n_ranks = 2};
+  struct ni_summary s = {.process = process, .n_processes = 2, .comm = &comm, .n_comms = 1};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 2, .bins = MOST, .bin_steps = 1};
+  for (uint32_t r = 0; r < 2; r++) {
+    for (uint32_t k = 0; k < MOST; k++)
+      cell[r][k] =
+          (struct ni_blame_link_cell){.least = 100, .n = 1, .longest = 900 + r, .longest_of = 10 * k + r + 1};
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .slot = &slot[r],
+                                     .n_slots = 1,
+                                     .max_slots = 1,
+                                     .n_steps = MOST,
+                                     .n_bins = MOST,
+                                     .link_cell = cell[r]};
+    cell[r][2].longest = 70000 + r;
+    cell[r][2].longest_of = 77;
+    cell[r][r ? 5 : 4].longest = 80000 + r;
+    cell[r][r ? 5 : 4].longest_of = 88;
+  }
+  assert_int_equal(ni_group_peers(&b), 0);
+  assert_int_equal(b.n_links, 1);
+  for (uint32_t k = 0; k < MOST; k++)
+    assert_true(near(b.link[0].longest[k], k == 2 ? 70000 : k == 4 ? 80000 : 0));
+  assert_true(near(b.link[0].usual_longest, 900));
+  ni_blame_free_links(&b);
 }
 
 /*
@@ -710,6 +767,7 @@ int main(void) {
       cmocka_unit_test(test_launch_cost),
       cmocka_unit_test(test_hidden_launch_cost),
       cmocka_unit_test(test_stops),
+      cmocka_unit_test(test_longest),
       cmocka_unit_test(test_slow_beside),
       cmocka_unit_test(test_slow_of_many),
       cmocka_unit_test(test_clock_cost_beside_others),

@@ -158,6 +158,7 @@ struct ni_cause {
   uint32_t n_unmatched;
   /* of links: what they are, a SLOW_ kind or congestion, also where kind is FLAPPING */
   enum ni_finding_kind link;
+  bool stops;       /* of a flapping link: single operations of it stop */
   bool *at;         /* bins in which it is at work; NULL: all of from..to. Owned */
   bool rest;        /* the rank has one communicator: its own time is seen only where that leaves it idle */
   bool can_be_work; /* of a stage: it is slow, or has something more to do: told as a note */

@@ -212,7 +212,10 @@ static void put_slow_comms(struct ni_put_text *w, const struct ni_blame *b, cons
     put_comm(w, b, b->link[c->of].comm);
   ni_put(w, c->n_items > 1 ? ": their transfers" : ": its transfers");
   put_slowdown(w, c);
-  ni_put(w, " as those of the %u like %s; ", c->n_peers - c->n_items, c->n_items > 1 ? "them" : "it");
+  if (c->n_peers > c->n_items)
+    ni_put(w, " as those of the %u like %s; ", c->n_peers - c->n_items, c->n_items > 1 ? "them" : "it");
+  else
+    ni_put(w, " as otherwise, and none of its ranks came late; ");
   if (c->n_items > 1)
     ni_put(w, "what they share on a host, such as a NIC, is slow; on which one cannot be told");
   else

@@ -235,7 +235,9 @@ static bool has_long_operation(const struct ni_blame_link *l, uint32_t bin) {
 /*
  * An operation of a link across hosts stopped in this bin, and hardly any of what is like it did. A link that
  * is down for a second stops what is under way, one operation of a communicator, and the next ones are as
- * quick as ever. The mean of the bin would hide it, and its shortest operation shows nothing of it.
+ * quick as ever. The mean of the bin would hide it, and its shortest operation shows nothing of it. What has
+ * no like, as the one communicator of all ranks, is compared with itself at other times: that says no less,
+ * as nobody came late.
  */
 static bool is_stopped(const struct link_judge *w, const struct ni_blame_link *l, uint32_t bin) {
   const struct ni_blame *b = w->b;
@@ -250,7 +252,7 @@ static bool is_stopped(const struct link_judge *w, const struct ni_blame_link *l
     likes++;
     stopped += has_long_operation(&b->link[i], bin);
   }
-  return stopped * 2 <= likes;
+  return likes < 2 || stopped * 2 <= likes;
 }
 
 /* Did it stop more than once? Once may be anything. */
@@ -283,14 +285,12 @@ static void judge_links(struct link_judge *w) {
     double sum = 0, whole = 0, off = 0, off_whole = 0;
     float noise, drop;
     uint32_t n = 0, n_off = 0;
-    if (l->alike < 2 || !is_long_enough(w, l) || !has_all_ranks(w, l))
+    if (!is_long_enough(w, l) || !has_all_ranks(w, l) || judge_stops(w, i) || l->alike < 2)
       continue;
     for (uint32_t k = 0; k < b->bins; k++)
       x[k] = w->out->crowded[k] ? NAN : clip_excess(l->us[k] / l->baseline_us - 1);
     j->state = FINE;
     j->ratio = 1;
-    if (judge_stops(w, i))
-      continue;
     noise = measure_noise(x, b->bins, scratch);
     drop = get_drop_threshold(noise);
     if (!ni_find_longest_above(x, b->bins, find_excess_floor(l), &j->from, &j->to))
@@ -356,15 +356,17 @@ static bool share_host(const struct ni_blame *b, const struct ni_blame_link *x,
 /*
  * Communicators that are like each other, slow at the same time and about as much, and meet on a host: they
  * cross the same NIC of two, four or all GPUs, or the same switch. Each of them alone would cost nothing, for
- * the job would wait for the others.
+ * the job would wait for the others. Where operations stop now and then these are any two that meet on a
+ * host.
  */
 static bool is_slow_beside(const struct link_judge *w, uint32_t link, uint32_t other) {
   const struct ni_blame_link *x = &w->b->link[link], *y = &w->b->link[other];
   const struct judged_link *j = &w->link[link], *k = &w->link[other];
+  const bool both_stop = j->stops && k->stops; /* each when it happens to be under way */
   const bool are_alike = x->cls == y->cls && x->from < 0 && x->host < 0 && j->stops == k->stops;
   const bool as_slow = j->ratio - 1 <= 2 * (k->ratio - 1) && k->ratio - 1 <= 2 * (j->ratio - 1);
   const bool at_once = j->from < k->to && k->from < j->to;
-  return are_alike && as_slow && at_once && share_host(w->b, x, y);
+  return (both_stop || (are_alike && as_slow)) && at_once && share_host(w->b, x, y);
 }
 
 static bool joins_ranks(const struct ni_blame_link *l, uint32_t x, uint32_t y) {
@@ -603,9 +605,12 @@ static int name_suspect(struct link_judge *w, const struct suspect *s) {
   c->link = s->kind;
   c->other = s->other;
   c->share = c->n_items ? (float)(share / c->n_items) : 0;
+  c->stops = stop && stop == c->n_items;
+  if (c->stops)
+    return find_stops(w, c);
   if ((e = add_unmatched_links(w, s, c)) < 0)
     return e;
-  return stop && stop == c->n_items ? find_stops(w, c) : find_drops(w, c);
+  return find_drops(w, c);
 }
 
 /*

@@ -313,9 +313,33 @@ static int add_rank_to_link(struct ni_blame *b, struct ni_blame_link *l, uint32_
   return 0;
 }
 
+/* Of a rank, in the job's bin `at`; all 0: nothing happened. */
+static struct ni_blame_link_cell get_link_cell(const struct ni_blame *b, const struct ni_blame_rank *o,
+                                               uint32_t slot, int64_t at) {
+  const int64_t k = at - o->shift / (int32_t)b->bin_steps;
+  const bool is_there = k >= 0 && k < o->n_bins;
+  return is_there ? o->link_cell[(size_t)k * o->max_slots + slot] : (struct ni_blame_link_cell){0};
+}
+
 /*
- * Where the longest operation of a bin is the same one on all of its ranks, the shortest of these is how long
- * it took. Where ranks waited for each other in turn these are different ones.
+ * The rank's cell of the bin, or the one beside it that has this long operation: a step may end a little
+ * before it on one rank and a little behind it on another.
+ */
+static struct ni_blame_link_cell find_long_cell(const struct ni_blame *b, const struct ni_blame_rank *o,
+                                                uint32_t slot, uint32_t at, uint32_t of) {
+  const struct ni_blame_link_cell here = get_link_cell(b, o, slot, at);
+  for (int64_t k = (int64_t)at - 1; of && here.longest_of != of && k <= (int64_t)at + 1; k += 2) {
+    const struct ni_blame_link_cell c = get_link_cell(b, o, slot, k);
+    if (c.longest_of == of)
+      return c;
+  }
+  return here;
+}
+
+/*
+ * Where the long operation of a bin is the same one on all of its ranks, the shortest of these is how long
+ * it took. Where ranks waited for each other in turn these are different ones (NI_BLAME_NONE), and no
+ * transfer of the bin took longer than the shortest of them.
  */
 static int add_longest_to_link(const struct ni_blame *b, struct ni_blame_link *l, uint32_t rank,
                                uint32_t slot) {
@@ -328,17 +352,15 @@ static int add_longest_to_link(const struct ni_blame *b, struct ni_blame_link *l
       return -ENOMEM;
   }
   for (uint32_t at = 0; at < b->bins; at++) {
-    const int64_t k = (int64_t)at - o->shift / (int32_t)b->bin_steps;
-    const bool is_there = k >= 0 && k < o->n_bins;
-    const struct ni_blame_link_cell none = {0},
-                                    *c = is_there ? &o->link_cell[(size_t)k * o->max_slots + slot] : &none;
+    const struct ni_blame_link_cell c = find_long_cell(b, o, slot, at, first ? 0 : l->longest_of[at]);
     if (first) {
-      l->longest[at] = c->longest;
-      l->longest_of[at] = c->longest_of;
-    } else if (c->longest_of != l->longest_of[at])
-      l->longest[at] = 0;
-    else
-      l->longest[at] = fminf(l->longest[at], c->longest);
+      l->longest[at] = c.longest;
+      l->longest_of[at] = c.longest_of;
+      continue;
+    }
+    if (c.longest_of != l->longest_of[at])
+      l->longest_of[at] = NI_BLAME_NONE;
+    l->longest[at] = fminf(l->longest[at], c.longest);
   }
   return 0;
 }
@@ -428,6 +450,22 @@ static float measure_apart(const float *x, size_t n, float baseline) {
   return (x[high] - x[low]) / NI_CAUSE_SPREAD / baseline;
 }
 
+/*
+ * What is usual is asked of all bins: of those alone in which all ranks state the same operation nearly all
+ * may be such that something stopped. scratch: room for all bins.
+ */
+static void measure_longest(const struct ni_blame *b, struct ni_blame_link *l, float *scratch) {
+  l->usual_longest = NAN;
+  if (!l->longest || !b->bins)
+    return;
+  for (uint32_t k = 0; k < b->bins; k++) {
+    scratch[k] = l->longest[k];
+    if (l->longest_of[k] == NI_BLAME_NONE)
+      l->longest[k] = 0;
+  }
+  l->usual_longest = fmaxf(ni_blame_quantile(scratch, b->bins, 0.5), l->quiet_us);
+}
+
 /* Fills each link's mean over the bins, and compares it with the baseline of its peers for as many bytes. */
 static int compare_links(struct ni_blame *b) {
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x);
@@ -444,11 +482,7 @@ static int compare_links(struct ni_blame *b) {
       }
     l->mean_us = n ? (float)(sum / n) : NAN;
     l->quiet_us = ni_blame_quantile(x, n, NI_CAUSE_BASELINE);
-    n = 0;
-    for (uint32_t k = 0; l->longest && k < b->bins; k++)
-      if (l->longest[k] > 0)
-        x[n++] = l->longest[k];
-    l->usual_longest = n ? ni_blame_quantile(x, n, 0.5) : NAN;
+    measure_longest(b, l, x);
     l->cls = NI_BLAME_NONE;
   }
   uint32_t classes = 0;

@@ -473,12 +473,12 @@ static double measure_head_start(const struct replay *x) {
 
 /*
  * Bounds a cost that was counted by the clock. saved_us: what the sample saved without the cause in `seen`
- * bins.
+ * bins. Of operations that stopped it is measured what each of them lost.
  */
 static void bound_clocked_cost(const struct replay *x, struct ni_cause *c, double saved_us, uint32_t seen) {
   if (c->most_us > 0)
     bound_cost(c, c->most_us);
-  if (c->links && seen >= CLOCK_SEEN_MIN)
+  if (c->links && !c->stops && seen >= CLOCK_SEEN_MIN)
     bound_cost(c, CLOCK_MOST * saved_us * count_cause_bins(x, c, NI_BLAME_NONE) / seen);
 }
 

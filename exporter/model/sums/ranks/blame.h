@@ -95,7 +95,8 @@ struct ni_blame_place {
 
 /*
  * One slot in one bin. least: the shortest of its operations of each size, times their number. longest: of
- * one operation; longest_of: which one, as a number that is the same on all ranks of its communicator.
+ * one collective that took far longer than its size does, 0: none did; longest_of: which one, as a number
+ * that is the same on all ranks of its communicator.
  */
 struct ni_blame_link_cell {
   float exec, least;
@@ -205,10 +206,10 @@ struct ni_blame_link {
   uint32_t cls; /* links with the same number do the same work */
   int32_t host; /* all of it on this host; -1: it crosses hosts */
   float *us;    /* of a bin: transfer of one operation, mean; NAN: none */
-  /* collectives, of a bin: the longest one, where that is the same one on all ranks, else 0; which one */
+  /* collectives, of a bin: the long one, where that is the same one on all ranks, else 0; which one */
   float *longest;
   uint32_t *longest_of;
-  float usual_longest;            /* the median of these */
+  float usual_longest;            /* no transfer takes longer than that in most bins */
   uint32_t first_bin, last_begin; /* the first bin of its ranks, and of the one whose log begins last */
   double bytes, per_step;         /* of one operation; operations in a step */
   uint64_t shape;                 /* of its slot on the first of its ranks */

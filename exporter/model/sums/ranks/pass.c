@@ -13,6 +13,8 @@
 
 #define CYCLE_NEW 0.05f /* how far one more moves the baseline of cycles */
 #define OWN_PART 0.6f   /* of the time that a rank was idle for longer */
+/* An operation is long if it takes so many times as long as the quickest one of its size did until then. */
+#define LONG_TIMES 5.0f
 
 struct token_least {
   float least; /* of the bin */
@@ -39,10 +41,12 @@ struct rank_pass {
   struct token_least token[NI_PLACE_TOKENS];
   struct quickest message[NI_BLAME_SLOTS], collective[NI_BLAME_FUNCTIONS];
   bool many_sizes[NI_BLAME_FUNCTIONS];
+  float function_rate[NI_BLAME_FUNCTIONS];  /* of these: us a byte of the quickest one until now; 0: none */
   const struct ni_blame_function *function; /* the stream's */
   uint32_t n_functions;
   uint64_t function_ops[NI_BLAME_FUNCTIONS];
   uint64_t *token_ops;
+  float *quickest_us; /* by token: the quickest collective until now; 0: none */
   struct ni_step_mark mark;
   uint32_t step, bin, bins_max;
   uint32_t first_mark; /* of marks that number steps: that of its step 0 */
@@ -285,6 +289,27 @@ static int64_t find_last_end_in_line(const struct rank_pass *x) {
   return last;
 }
 
+/*
+ * A size that comes for the first time is no measure of anything: state that is gathered for a checkpoint
+ * takes long, and would do so without any cause. Where hardly any size comes twice the quickest one of the
+ * function says what a byte takes.
+ */
+static void update_longest(struct rank_pass *x, const struct ni_blame_op *op, float us,
+                           struct ni_blame_link_cell *l) {
+  const struct ni_blame_rank *o = x->out;
+  const uint16_t function = x->places.function[op->token];
+  const uint64_t bytes = o->token_bytes[op->token];
+  const bool by_byte = bytes && x->many_sizes[function];
+  float *quickest = by_byte ? &x->function_rate[function] : &x->quickest_us[op->token];
+  const float rate = by_byte ? us / (float)bytes : us;
+  if (*quickest > 0 && rate >= LONG_TIMES * *quickest && us > l->longest) {
+    l->longest = us;
+    l->longest_of = (uint32_t)ni_hash(o->token_hash[op->token], (uint32_t)op->sn);
+  }
+  if (!(*quickest > 0) || rate < *quickest)
+    *quickest = rate;
+}
+
 static void count_transfer(struct rank_pass *x, const struct ni_blame_op *op, float us) {
   struct ni_blame_rank *o = x->out;
   struct ni_blame_slot *s = &o->slot[op->slot];
@@ -294,10 +319,8 @@ static void count_transfer(struct rank_pass *x, const struct ni_blame_op *op, fl
   s->bytes += o->token_bytes[op->token];
   l->n++;
   l->exec += us;
-  if (us > l->longest) {
-    l->longest = us;
-    l->longest_of = (uint32_t)ni_hash(o->token_hash[op->token], (uint32_t)op->sn);
-  }
+  if (s->kind == NI_BLAME_COLL)
+    update_longest(x, op, us, l);
   update_least(x, op, us, l);
   o->ops++;
   o->late_ops += op->launched_late;
@@ -643,7 +666,9 @@ static int run_pass(struct rank_pass *x, struct ni_blame_stream *s) {
     return e;
   x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
   find_many_sizes(x);
-  if (!(x->token_ops = calloc(o->n_tokens + 1, sizeof *x->token_ops)))
+  x->token_ops = calloc(o->n_tokens + 1, sizeof *x->token_ops);
+  x->quickest_us = calloc(o->n_tokens + 1, sizeof *x->quickest_us);
+  if (!x->token_ops || !x->quickest_us)
     return -ENOMEM;
   o->first_ns = x->op[0].start_ns;
   o->max_slots = o->n_slots;
@@ -701,6 +726,7 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
     ni_places_free(&x->places);
     free(x->op);
     free(x->token_ops);
+    free(x->quickest_us);
   }
   free(x);
   return e;

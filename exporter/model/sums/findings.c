@@ -732,7 +732,7 @@ static int name_hosts_by_durations(const struct ni_summary *s, const struct slow
     char host[81], name[81], peers[80], more[32];
     if (x->n == 0 && !low)
       continue;
-    struct ni_finding *f = append_finding(out, NI_FIND_SLOW_HOST, i);
+    struct ni_finding *f = append_finding(out, x->n ? NI_FIND_SLOW_NVLINK : NI_FIND_SLOW_HOST, i);
     if (!f)
       return -ENOMEM;
     ni_safe_text(h->name, host, sizeof host);
@@ -776,6 +776,27 @@ static int by_loss(const void *a, const void *b) {
   return x->of < y->of ? -1 : x->of > y->of;
 }
 
+static int by_rank(const void *a, const void *b, void *summary) {
+  const struct ni_process *process = ((const struct ni_summary *)summary)->process;
+  const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  const int32_t one = process[x].rank, other = process[y].rank;
+  return one != other ? (one < other ? -1 : 1) : x < y ? -1 : x > y;
+}
+
+/* Whose a slow communicator is: all of its ranks. */
+static int fill_processes_of_comm(struct ni_summary *s, struct ni_finding *f) {
+  size_t n = 0;
+  for (size_t i = 0; i < s->n_seats; i++)
+    n += s->seat[i].comm == f->of;
+  if (!(f->process = malloc((n + 1) * sizeof *f->process)))
+    return -ENOMEM;
+  for (size_t i = 0; i < s->n_seats; i++)
+    if (s->seat[i].comm == f->of)
+      f->process[f->n_processes++] = s->seat[i].process;
+  qsort_r(f->process, n, sizeof *f->process, by_rank, s);
+  return 0;
+}
+
 int ni_judge_by_durations(struct ni_summary *s) {
   struct finding_list found = {0};
   bool *explained = calloc(s->n_hosts + 1, sizeof *explained);
@@ -807,6 +828,9 @@ int ni_judge_by_durations(struct ni_summary *s) {
     if (found.n)
       memcpy(s->finding, found.item, s->n_findings * sizeof *found.item);
   }
+  for (size_t i = 0; e == 0 && i < s->n_findings; i++)
+    if (s->finding[i].level == NI_LEVEL_COMM)
+      e = fill_processes_of_comm(s, &s->finding[i]);
   free(found.item);
   free(explained);
   free(hosts);

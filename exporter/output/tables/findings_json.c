@@ -150,6 +150,8 @@ void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
       ni_json_text(j, "hostname", s->host[f->of].name);
     if (f->level == NI_LEVEL_COMM)
       ni_json_text(j, "id", s->comm[f->of].id);
+    if (!s->by_own_time && f->n_processes)
+      put_whose(j, s, f);
     if (s->by_own_time)
       put_cost(j, s, f);
     else if (f->level != NI_LEVEL_RANK && !isnan(f->value)) {

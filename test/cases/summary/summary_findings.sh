@@ -52,7 +52,7 @@ done
 "$inspector" summary "$TMP/overlap" --output-dir "$TMP/overlap-out" --no-plots --no-html --no-parquet --no-csv "${by_durations[@]}" >"$TMP/overlap.txt"
 expect overlap 'len(f) == 1 and f[0]["rank"] == 11 and "; what each of its peers waited for it adds up to " in f[0]["text"]'
 run slow --format v4.0 --slow-node 2
-expect slow 'len(f) == 1 and (f[0]["kind"], f[0]["hostname"], f[0]["communicators_alike"]) == ("slow_host", "node-2", 4)'
+expect slow 'len(f) == 1 and (f[0]["kind"], f[0]["hostname"], f[0]["communicators_alike"]) == ("slow_nvlink", "node-2", 4)'
 expect slow '1.95 < f[0]["transfer_ratio"] < 2.05 and f[0]["lost_us"] > 0'
 run pair --ranks 8 --slow-node 1
 expect pair 'len(f) == 1 and f[0]["hostname"] == "node-1" and f[0]["communicators_alike"] == 2'
@@ -112,7 +112,7 @@ done
 expect twice '"note: 2 runs in these logs" in text and len(s["ranks"]) == 32'
 ! grep -q 'runs or more' "$TMP/late.txt" || { fail "late: it was one run"; }
 run both --format ours --slow-node 1 --straggler 9
-expect both '[(x["kind"], x["hostname"]) for x in f] == [("late_rank", "node-2"), ("slow_host", "node-1")]'
+expect both '[(x["kind"], x["hostname"]) for x in f] == [("late_rank", "node-2"), ("slow_nvlink", "node-1")]'
 
 sim=$BUILD/nccl-sim plugin=$BUILD/libnccl-profiler-inspector.so
 if [ -x "$sim" ] && [ -e "$plugin" ]; then

@@ -12,6 +12,10 @@ cp nvlink/*node-0* missing
 cp nvlink/*node-1* missing
 rm "$(ls missing/*node-1* | tail -n 1)"
 "$BUILD/nccl-inspector" summary missing --no-plots --no-parquet --no-csv --no-html --output-dir out-missing >missing.text || [ $? = 2 ]
+mkdir across # each engine has a rank on a third host: nobody knows whose link it is, but whose communicator
+cp nvlink/*.jsonl across
+sed -i 's/"node-[01]"/"node-2"/g' across/*pid4003.jsonl across/*pid4007.jsonl
+"$BUILD/nccl-inspector" summary across --no-plots --no-parquet --no-csv --no-html --output-dir out-across >across.text || [ $? = 2 ]
 python3 - <<'P' || { cat ./*.text; fatal findings; }
 import json
 missing = json.load(open("out-missing/summary/summary.json"))
@@ -25,7 +29,9 @@ gpu, gc, nvlink = (said[c]["findings"][0] for c in ("gpu", "gc", "nvlink"))
 assert (gpu["kind"], gpu["class"], gpu["rank"]) == ("late_rank", "fault", 5), gpu
 assert (gc["kind"], gc["class"], gc["rank"]) == ("rank_pauses", "fault", 6), gc
 assert 0.5 < gc["lost_us"] / 1e6 / 0.6 < 1.1, gc
-assert (nvlink["kind"], nvlink["hostname"]) == ("slow_host", "node-1") and 2.5 < nvlink["transfer_ratio"] < 3.1, nvlink
+assert (nvlink["kind"], nvlink["hostname"]) == ("slow_nvlink", "node-1") and 2.5 < nvlink["transfer_ratio"] < 3.1, nvlink
+across, = json.load(open("out-across/summary/summary.json"))["findings"]
+assert (across["kind"], across["ranks"], across["hosts"]) == ("slow_communicator", [4, 5, 6, 7], ["node-1", "node-2"]), across
 P
 grep -q "at equal sizes" nvlink.text || fail "what it is compared with"
 finish

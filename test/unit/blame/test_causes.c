@@ -502,6 +502,25 @@ static void test_congestion(void **state) {
   }
 }
 
+/* All transfers take 15 % longer for a while: four links may do so by chance, eight do not. */
+static void test_congestion_of_many(void **state) {
+  (void)state;
+  for (int how = 0; how < 2; how++) {
+    struct fabric *f = new_fabric();
+    struct ni_blame_link link[2 * LINKS];
+    for (uint32_t i = 0; i < 2 * LINKS; i++)
+      link[i] = f->link[i % LINKS];
+    for (uint32_t k = 10; k < 14; k++)
+      for (uint32_t i = 0; i < LINKS; i++)
+        f->us[i][k] = 115;
+    f->b.link = link;
+    f->b.n_links = how ? LINKS : 2 * LINKS;
+    const struct ni_cause *c = caused(f);
+    assert_true(how ? !c : c && c->kind == NI_FIND_CONGESTION && c->bins_hit == 4);
+    free_fabric(f);
+  }
+}
+
 static void test_not_slow(void **state) {
   (void)state;
   struct fabric *f = new_fabric(); /* sizes that differ from step to step */
@@ -762,6 +781,7 @@ int main(void) {
       cmocka_unit_test(test_pauses_behind_first_steps),
       cmocka_unit_test(test_late_behind_first_steps),
       cmocka_unit_test(test_congestion),
+      cmocka_unit_test(test_congestion_of_many),
       cmocka_unit_test(test_usual_transfer),
       cmocka_unit_test(test_uneven_cost),
       cmocka_unit_test(test_launch_cost),

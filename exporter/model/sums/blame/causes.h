@@ -96,6 +96,11 @@
 #define NI_CAUSE_DROPS 5.0
 /* The fabric is slow in a bin in which most links across hosts take so many times their own quiet time, */
 #define NI_CAUSE_CROWDED 1.25f
+/*
+ * or so many times where NI_CAUSE_LIKE_MIN links or more say so: chance makes no three quarters of these slow
+ * at once,
+ */
+#define NI_CAUSE_CROWDED_OF_MANY 1.1f
 /* and are slow by so many times what they differ by from bin to bin: stamps that are off do that. */
 #define NI_CAUSE_CROWDED_APART 4.0f
 /* There are so many of these bins, as a share of the run, and three at least, */

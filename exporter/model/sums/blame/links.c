@@ -86,9 +86,9 @@ static float get_drop_threshold(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CA
 
 /*
  * How slow most links across hosts are in each bin, compared with their own quiet time; NAN: not known.
- * several: by bin: there are enough of them.
+ * links: by bin: so many say it.
  */
-static void compare_fabric(const struct link_judge *w, uint32_t judged, float *ratio, bool *several,
+static void compare_fabric(const struct link_judge *w, uint32_t judged, float *ratio, uint32_t *links,
                            float *x) {
   const struct ni_blame *b = w->b;
   for (uint32_t k = 0; k < b->bins; k++) {
@@ -103,7 +103,7 @@ static void compare_fabric(const struct link_judge *w, uint32_t judged, float *r
       all |= l->n_ranks == judged;
     }
     ratio[k] = n ? ni_blame_quantile(x, n, 0.25) : NAN;
-    several[k] = n >= NI_CAUSE_CROWDED_LINKS;
+    links[k] = (uint32_t)n;
     if (n == 1 && !all)
       ratio[k] = NAN; /* of one link nobody can say whether it is all of them */
   }
@@ -116,25 +116,26 @@ static void compare_fabric(const struct link_judge *w, uint32_t judged, float *r
 static int find_congestion(struct link_judge *w) {
   const struct ni_blame *b = w->b;
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x), *ratio = malloc((b->bins + 1) * sizeof *ratio);
-  bool *several = calloc(b->bins + 1, sizeof *several);
+  uint32_t *links = calloc(b->bins + 1, sizeof *links);
   uint32_t hit = 0, far = 0, from = b->bins, to = 0, judged = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     judged += b->rank[i].judged;
   double sum = 0;
   w->out->crowded = calloc(b->bins + 1, sizeof(bool));
-  const bool has_scratch = x && ratio && several;
+  const bool has_scratch = x && ratio && links;
   if (!has_scratch || !w->out->crowded) {
     free(x);
     free(ratio);
-    free(several);
+    free(links);
     return -ENOMEM;
   }
-  compare_fabric(w, judged, ratio, several, x);
+  compare_fabric(w, judged, ratio, links, x);
   const float noise = measure_noise(ratio, b->bins, x), drop = 1 + get_drop_threshold(noise);
-  const float floor = fmaxf(NI_CAUSE_CROWDED, 1 + NI_CAUSE_CROWDED_APART * noise);
   for (uint32_t k = 1; k + 1 < b->bins; k++) {
+    const float least = links[k] < NI_CAUSE_LIKE_MIN ? NI_CAUSE_CROWDED : NI_CAUSE_CROWDED_OF_MANY;
+    const float floor = fmaxf(least, 1 + NI_CAUSE_CROWDED_APART * noise);
     const bool is_in_row = ratio[k - 1] > floor || ratio[k + 1] > floor;
-    const bool is_far = several[k] && ratio[k] >= drop;
+    const bool is_far = links[k] >= NI_CAUSE_CROWDED_LINKS && ratio[k] >= drop;
     if (!(ratio[k] > floor && (is_in_row || is_far)))
       continue;
     w->out->crowded[k] = true;
@@ -147,7 +148,7 @@ static int find_congestion(struct link_judge *w) {
   }
   free(x);
   free(ratio);
-  free(several);
+  free(links);
   const bool often = hit >= 3 && hit >= NI_CAUSE_CROWDED_BINS * (float)b->bins;
   if (!often && far < NI_CAUSE_CROWDED_FAR) {
     memset(w->out->crowded, 0, b->bins * sizeof(bool));

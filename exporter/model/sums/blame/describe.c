@@ -294,6 +294,9 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
         ni_put(w, " launch%s operations late: %s CPU keeps the GPU%s waiting %s a step longer than elsewhere",
                one ? "es its" : " their", one ? "its" : "the", one ? "" : "s",
                ni_duration_text(c->excess_us, time));
+      else if (c->of_stages)
+        ni_put(w, " compute %.1f %% longer than the stages on other hosts: %s more a step", 100 * c->share,
+               ni_duration_text(c->excess_us, time));
       else
         put_own_time(w, c, one);
       break;

@@ -390,10 +390,88 @@ static int name_uneven_replicas(struct ni_lateness *w, struct ni_causes *out) {
   return e;
 }
 
+static float get_own_time(const struct ni_blame *b, uint32_t cls) {
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    float us = 0;
+    for (uint32_t k = 0; b->rank[i].cls == cls && k < b->rank[i].n_places; k++)
+      us += b->rank[i].place[k].usual_us;
+    if (us > 0)
+      return us;
+  }
+  return 0;
+}
+
+/* It is slow, and nothing that it has to do can be why. */
+static bool is_slow_stage(const struct ni_stage_more *more) {
+  return more->share > NI_CAUSE_STAGE - 1 && !more->can_be_work;
+}
+
+static bool is_class_on(const struct ni_blame *b, uint32_t cls, uint32_t host) {
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && b->rank[i].cls == cls && ni_blame_host(b, i) != host)
+      return false;
+  return true;
+}
+
+/*
+ * Two or more slow stages are all that is on this host, and are nowhere else: it is the host, since layers
+ * do not follow hosts' bounds. None of them is slower by far than another: else it is that stage.
+ */
+static bool is_host_of_slow_stages(const struct ni_blame *b, const struct ni_stage_more *more,
+                                   uint32_t host) {
+  uint32_t first = NI_BLAME_NONE;
+  bool several = false;
+  float least = INFINITY, most = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const uint32_t cls = b->rank[i].cls;
+    if (!b->rank[i].judged || ni_blame_host(b, i) != host)
+      continue;
+    if (cls == NI_BLAME_NONE || !is_slow_stage(&more[cls]) || !is_class_on(b, cls, host))
+      return false;
+    if (first == NI_BLAME_NONE)
+      first = cls;
+    several |= cls != first;
+    least = fminf(least, more[cls].share);
+    most = fmaxf(most, more[cls].share);
+  }
+  return several && most <= NI_CAUSE_OF_HOST_MOST * least;
+}
+
+/* Names these stages as their host; they are not slow by themselves any longer. */
+static int name_host_of_stages(struct ni_causes *out, const struct ni_blame *b, struct ni_stage_more *more,
+                               uint32_t host) {
+  struct ni_cause *x = ni_cause_add(out, NI_FIND_SLOW_HOST, NI_LEVEL_HOST, host);
+  int e = 0;
+  if (!x)
+    return 0;
+  x->to = b->bins;
+  x->of_stages = true;
+  x->n_peers = b->n_classes;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    if (!b->rank[i].judged || ni_blame_host(b, i) != host)
+      continue;
+    const struct ni_stage_more *m = &more[b->rank[i].cls];
+    x->share += m->share;
+    x->excess_us += get_own_time(b, b->rank[i].cls) * (1 - 1 / (1 + m->share));
+    e = ni_cause_add_item(x, i);
+  }
+  if (e < 0)
+    return e;
+  x->share /= (float)x->n_items;
+  x->of_gaps = x->share;
+  x->excess_us /= (float)x->n_items;
+  for (uint32_t i = 0; i < x->n_items; i++)
+    more[b->rank[x->item[i]].cls].share = 0;
+  return 0;
+}
+
 static int name_slow_stages(struct ni_lateness *w, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   struct ni_stage_more *more = calloc(b->n_classes + 1, sizeof *more);
   int e = more ? ni_compare_stages(b, w->c.over_us, more) : -ENOMEM;
+  for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++)
+    if (is_host_of_slow_stages(b, more, h))
+      e = name_host_of_stages(out, b, more, h);
   for (uint32_t c = 0; e == 0 && c < b->n_classes; c++) {
     if (!(more[c].share > NI_CAUSE_STAGE - 1))
       continue;
@@ -406,12 +484,7 @@ static int name_slow_stages(struct ni_lateness *w, struct ni_causes *out) {
     x->at_end = more[c].at_end;
     x->by_layers = more[c].by_layers;
     x->n_peers = b->n_classes;
-    for (uint32_t i = 0; i < b->n_ranks && x->excess_us <= 0; i++) {
-      float us = 0;
-      for (uint32_t k = 0; b->rank[i].cls == c && k < b->rank[i].n_places; k++)
-        us += b->rank[i].place[k].usual_us;
-      x->excess_us = us * (1 - 1 / (1 + more[c].share));
-    }
+    x->excess_us = get_own_time(b, c) * (1 - 1 / (1 + more[c].share));
     e = append_ranks(x, w, is_in_class, c);
   }
   free(more);

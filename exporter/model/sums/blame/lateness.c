@@ -10,6 +10,7 @@
 
 #define MORE_PLACES 1.5f  /* times what is usual: a bin with more is no step like others */
 #define LEAD_OF_RUN 0.2f  /* an interval that says at what rate the rank is late there */
+#define LEAD_WHOLE 0.8f   /* an interval that says that it is not late, though its gaps are longer */
 #define SINGLE_MORE 1.25f /* times what lies in rows of bins */
 /* as NI_CAUSE_OWN, of a team of so few that nobody knows how far they lie apart */
 #define OWN_OF_FEW 0.03f
@@ -327,9 +328,14 @@ static void judge_rank(struct ni_lateness *w, uint32_t i, float noise) {
                                  .seen_us = w->c.seen_us[w->c.member[i]],
                                  .n_peers = w->c.n,
                                  .lead = w->c.lead[w->c.member[i]]};
-  /* Places are means over the run. An interval of the run adds less to each of them, by one factor. */
+  /*
+   * Places are means over the run. An interval of the run adds less to each of them, by one factor. Whether
+   * others were held up in it a mean of both does not say. So it does not say that nobody is late there, and
+   * what is lost is bounded by how much longer steps are in the interval (ni_count_clock_costs()).
+   */
   const float of_run = (float)(l->to - l->from) / (float)b->bins;
-  if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN) { /* the sum of its gaps says nothing then */
+  const bool is_less = l->lead.rate < NI_CAUSE_OWN_FLOOR * of_run && of_run < LEAD_WHOLE;
+  if (l->lead.rate > 0 && of_run >= LEAD_OF_RUN && !is_less) { /* the sum of its gaps says nothing then */
     l->excess_us *= l->lead.of_sum;
     l->share = l->lead.rate / of_run;
     l->seen_us = 0;

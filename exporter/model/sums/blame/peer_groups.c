@@ -69,13 +69,14 @@ static uint32_t find_root(uint32_t *up, uint32_t i) {
 struct comm_seat { /* a judged rank in a communicator */
   uint32_t comm, rank;
   bool messages;
+  bool weights; /* collectives that carry parameters or their gradients */
 };
 static NI_ORDER_BY(by_comm, struct comm_seat, comm, rank);
 
 struct peer {
   uint64_t work;
-  uint32_t root, rank;
-  float colls, bytes; /* collectives of a step, and what they carry */
+  uint32_t root, rank, joined; /* joined: with others by collectives (join_ranks()) */
+  float colls, bytes;          /* collectives of a step, and what they carry */
 };
 static NI_ORDER_BY(by_colls, struct peer, work, root, colls, rank);
 static NI_ORDER_BY(by_bytes, struct peer, bytes, rank);
@@ -96,14 +97,17 @@ static float get_step_bytes(const struct ni_blame_rank *o) {
 
 /*
  * Numbers the classes of ranks with the same functions in the same stage. In order of collectives, then of
- * bytes, a new class begins where either leaps.
+ * bytes, a new class begins where either leaps. Bytes do not if collectives that not all ranks are in join
+ * the two, as gradients join replicas: they hold the same layers, and one has far more to do. Of stages
+ * embeddings may join the first one and the last one.
  */
-static void number_classes(struct ni_blame *b, struct peer *peer, size_t n) {
+static void number_classes(struct ni_blame *b, struct peer *peer, size_t n, bool stages) {
   for (size_t from = 0, to; from < n; from = to) {
     for (to = from + 1; to < n && peer[to].colls <= AS_MANY * peer[to - 1].colls; to++) {}
     qsort(peer + from, to - from, sizeof *peer, by_bytes);
     for (size_t i = from; i < to; i++) {
-      if (i > from && peer[i].bytes > AS_LARGE * peer[i - 1].bytes)
+      const bool leaps = i > from && peer[i].bytes > AS_LARGE * peer[i - 1].bytes;
+      if (leaps && (stages || peer[i].joined != peer[i - 1].joined))
         b->n_classes++;
       b->rank[peer[i].rank].cls = b->n_classes;
     }
@@ -119,6 +123,29 @@ static bool is_in_pipeline(const struct ni_blame_rank *o, uint32_t slot) {
   return o->slot[slot].kind != NI_BLAME_COLL && peers <= 2;
 }
 
+/* Collectives of parameters carry this part of what messages do, or more; a norm is a few bytes. */
+#define WEIGHTS_OF_MESSAGES 0.001
+
+/*
+ * Most of what this rank's collectives carry goes through this communicator, and beside its messages that is
+ * much more than a norm or a loss: parameters or their gradients. Ranks that exchange these hold the same
+ * layers, so they are no stages, even if it is all ranks that do, as where sequences go round in a ring of
+ * messages beside sharded parameters.
+ */
+static bool carries_weights(const struct ni_blame_rank *o, uint32_t comm) {
+  double here = 0, all = 0, messages = 0;
+  for (uint32_t i = 0; i < o->n_slots; i++) {
+    const double bytes = (double)o->slot[i].bytes;
+    if (o->slot[i].kind != NI_BLAME_COLL)
+      messages += bytes;
+    else
+      all += bytes;
+    if (o->slot[i].kind == NI_BLAME_COLL && o->slot[i].comm == comm)
+      here += bytes;
+  }
+  return 2 * here > all && here >= WEIGHTS_OF_MESSAGES * messages;
+}
+
 /* By collectives, two ranks with the same work. */
 static bool joins_peers(const struct ni_blame *b, const struct comm_seat *x, const struct comm_seat *y) {
   const bool by_messages = x->messages || y->messages;
@@ -126,8 +153,8 @@ static bool joins_peers(const struct ni_blame *b, const struct comm_seat *x, con
 }
 
 /*
- * Joins ranks (in up) by collectives of communicators that not all ranks are in. Returns whether messages go
- * between ranks that are not joined: then they are stages.
+ * Joins ranks (in up) by collectives of communicators that not all ranks are in, or that carry weights.
+ * Returns whether messages go between ranks that are not joined: then they are stages.
  */
 static bool join_ranks(const struct ni_blame *b, struct comm_seat *seat, uint32_t n, uint32_t judged,
                        uint32_t *up) {
@@ -142,7 +169,8 @@ static bool join_ranks(const struct ni_blame *b, struct comm_seat *seat, uint32_
         uint32_t x = find_root(up, seat[from].rank), y = find_root(up, seat[i].rank);
         if (pass == 1)
           stages |= seat[i].messages && x != y;
-        else if (members < judged && joins_peers(b, &seat[from], &seat[i]))
+        else if ((members < judged || (seat[from].weights && seat[i].weights)) &&
+                 joins_peers(b, &seat[from], &seat[i]))
           up[x < y ? y : x] = x < y ? x : y;
       }
     }
@@ -215,7 +243,10 @@ static int find_classes(struct ni_blame *b) {
       judged++;
     for (uint32_t k = 0; o->judged && k < o->n_slots; k++)
       if (o->slot[k].ops)
-        seat[n++] = (struct comm_seat){o->slot[k].comm, i, is_in_pipeline(o, k)};
+        seat[n++] = (struct comm_seat){.comm = o->slot[k].comm,
+                                       .rank = i,
+                                       .messages = is_in_pipeline(o, k),
+                                       .weights = carries_weights(o, o->slot[k].comm)};
   }
   bool stages = join_ranks(b, seat, n, judged, up);
   if (b->messages_left_out)
@@ -226,14 +257,18 @@ static int find_classes(struct ni_blame *b) {
     b->rank[i].team = find_team(b, &b->rank[i]);
     if (!b->rank[i].judged)
       continue;
-    peer[n++] = (struct peer){b->rank[i].signature, stages ? find_root(up, i) : 0, i, b->rank[i].colls,
-                              get_step_bytes(&b->rank[i])};
+    peer[n++] = (struct peer){.work = b->rank[i].signature,
+                              .root = stages ? find_root(up, i) : 0,
+                              .rank = i,
+                              .joined = find_root(up, i),
+                              .colls = b->rank[i].colls,
+                              .bytes = get_step_bytes(&b->rank[i])};
   }
   qsort(peer, n, sizeof *peer, by_colls);
   for (uint32_t from = 0, to; from < n; from = to) {
     for (to = from + 1; to < n && peer[to].work == peer[from].work && peer[to].root == peer[from].root;
          to++) {}
-    number_classes(b, peer + from, to - from);
+    number_classes(b, peer + from, to - from, stages);
   }
   b->stages = stages;
   b->waits_unseen = stages && b->messages_left_out;

@@ -1,0 +1,209 @@
+/* Who does the same work, who is a stage, and when stages are their host. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "exporter/model/sums/blame/causes.h"
+#include "exporter/model/sums/blame/peer_groups.h"
+
+enum { RANKS = 8, OF_TEAM = 4, SLOTS = 4, PLACES = 16, BINS = 16 };
+enum { WORLD, ALL, TEAM, ACROSS = TEAM + RANKS / OF_TEAM, COMMS = ACROSS + OF_TEAM };
+
+struct job {
+  struct ni_blame b;
+  struct ni_summary s;
+  struct ni_comm_row comm[COMMS];
+  struct ni_process process[RANKS];
+  struct ni_host host[2];
+  struct ni_blame_rank rank[RANKS];
+  struct ni_blame_slot slot[RANKS][SLOTS];
+  struct ni_blame_place place[RANKS][PLACES];
+  struct ni_blame_cell cell[RANKS][BINS];
+  struct ni_blame_link_cell link_cell[RANKS][BINS * SLOTS];
+};
+
+static struct ni_blame_slot *add_slot(struct job *x, uint32_t r, uint32_t comm, uint64_t bytes) {
+  struct ni_blame_slot *slot = &x->slot[r][x->rank[r].n_slots++];
+  *slot = (struct ni_blame_slot){.comm = comm, .peer = -1, .ops = 100, .bytes = bytes};
+  x->comm[comm].n_ranks++;
+  return slot;
+}
+
+/* Two hosts of four ranks, which take the norm over all. */
+static struct job *new_job(void) {
+  struct job *x = calloc(1, sizeof *x);
+  x->s = (struct ni_summary){
+      .comm = x->comm, .n_comms = COMMS, .process = x->process, .host = x->host, .n_hosts = 2};
+  x->b = (struct ni_blame){.s = &x->s, .rank = x->rank, .n_ranks = RANKS};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    x->process[r].host = r / OF_TEAM;
+    x->rank[r] = (struct ni_blame_rank){.process = r,
+                                        .judged = true,
+                                        .colls = 100,
+                                        .n_steps = BINS,
+                                        .whole_steps = BINS,
+                                        .slot = x->slot[r],
+                                        .place = x->place[r],
+                                        .cell = x->cell[r],
+                                        .link_cell = x->link_cell[r],
+                                        .max_slots = SLOTS,
+                                        .n_bins = BINS,
+                                        .bin_steps = 1,
+                                        .last_ns = 1000000000};
+    (void)add_slot(x, r, WORLD, 400);
+  }
+  return x;
+}
+
+static void free_job(struct job *x) {
+  ni_blame_free_links(&x->b);
+  free(x);
+}
+
+/* Messages to the next rank of a team, and from the one before. */
+static void add_ring(struct job *x, uint32_t r) {
+  const int32_t at = (int32_t)(r % OF_TEAM);
+  struct ni_blame_slot *to = add_slot(x, r, TEAM + r / OF_TEAM, 1 << 30);
+  to->kind = NI_BLAME_SEND;
+  to->rank = at;
+  to->peer = (at + 1) % OF_TEAM;
+  struct ni_blame_slot *from = add_slot(x, r, TEAM + r / OF_TEAM, 1 << 30);
+  from->kind = NI_BLAME_RECV;
+  from->rank = at;
+  from->peer = (at + OF_TEAM - 1) % OF_TEAM;
+}
+
+/* Ranks that exchange all parameters hold the same layers: sequences go round among them, no micro-batches. */
+static void test_ring_is_no_pipeline(void **state) {
+  (void)state;
+  for (int weights = 0; weights < 2; weights++) {
+    struct job *x = new_job();
+    for (uint32_t r = 0; r < RANKS; r++) {
+      add_ring(x, r);
+      if (weights)
+        (void)add_slot(x, r, ALL, 1 << 23);
+    }
+    assert_int_equal(ni_group_peers(&x->b), 0);
+    assert_int_equal(x->b.stages, !weights); /* without: the norm joins no stages */
+    assert_int_equal(x->b.n_classes, weights ? 1 : RANKS);
+    free_job(x);
+  }
+}
+
+/* A replica with half as many tokens again is compared with those with which it adds up gradients. */
+static void test_large_replica(void **state) {
+  (void)state;
+  for (int joined = 0; joined < 2; joined++) {
+    struct job *x = new_job();
+    for (uint32_t r = 0; r < RANKS; r++) {
+      (void)add_slot(x, r, TEAM + r / OF_TEAM, r < OF_TEAM ? 2 << 20 : 3 << 20);
+      if (joined)
+        (void)add_slot(x, r, ACROSS + r % OF_TEAM, 1 << 18);
+    }
+    assert_int_equal(ni_group_peers(&x->b), 0);
+    assert_int_equal(x->b.n_classes, joined ? 1 : 2); /* else they are two models */
+    free_job(x);
+  }
+}
+
+/* Four stages of two ranks, two on each host; those of the first host take longer, as slow says. */
+static struct ni_causes judge_stages(const float *slow) {
+  static const float layer_us[4] = {400, 600, 800, 1200};
+  struct job *x = new_job();
+  struct ni_causes out = {.crowded = calloc(BINS, sizeof *out.crowded)};
+  x->b.stages = true;
+  x->b.beyond_us = calloc(RANKS * BINS, sizeof *x->b.beyond_us);
+  x->b.n_classes = RANKS / 2;
+  x->b.bins = x->b.steps = BINS;
+  x->b.bin_steps = 1;
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const uint32_t stage = r / 2;
+    x->rank[r].cls = stage;
+    x->rank[r].n_places = PLACES;
+    x->rank[r].team = NI_BLAME_NONE;
+    for (uint32_t k = 0; k < PLACES; k++)
+      x->place[r][k] = (struct ni_blame_place){.name = k + 1,
+                                               .at = k + 1,
+                                               .order = k,
+                                               .usual_us = slow[stage] * layer_us[k % 4],
+                                               .mean_us = slow[stage] * layer_us[k % 4]};
+  }
+  assert_int_equal(ni_find_late_ranks(&x->b, &out), 0);
+  free_job(x);
+  return out;
+}
+
+/* Layers do not follow hosts' bounds: all stages of a host are slow, so the host is. */
+static void test_host_of_stages(void **state) {
+  (void)state;
+  static const float host[4] = {1.1f, 1.12f, 1, 1}, one[4] = {1.1f, 1, 1, 1}, most[4] = {1.5f, 1.04f, 1, 1};
+  struct ni_causes found = judge_stages(host);
+  assert_int_equal(found.n, 1);
+  assert_true(found.item[0].kind == NI_FIND_SLOW_HOST && found.item[0].of == 0);
+  assert_int_equal(found.item[0].n_items, OF_TEAM);
+  assert_true(fabsf(found.item[0].share - 0.11f) < 0.01f);
+  ni_causes_free(&found);
+  found = judge_stages(one);
+  assert_int_equal(found.n, 1);
+  assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[0].of == 0);
+  ni_causes_free(&found);
+  found = judge_stages(most); /* far more of one than of the other */
+  assert_int_equal(found.n, 2);
+  assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[1].kind == NI_FIND_SLOW_STAGE);
+  ni_causes_free(&found);
+}
+
+/*
+ * Others stay ahead of a rank by 300 us in all of its places but one. So over the run it is late by these
+ * 300 us: too little to be named, if it was so all the time. But from the middle on its gaps are longer by
+ * much, and the mean of both halves does not say whether others were held up then. What it costs is bounded
+ * by how much longer steps are (causes.h).
+ */
+static void test_lead_of_half(void **state) {
+  (void)state;
+  enum { LATE = RANKS - 1 };
+  struct job *x = new_job();
+  struct ni_causes out = {.crowded = calloc(BINS, sizeof *out.crowded)};
+  x->b.beyond_us = calloc(RANKS * BINS, sizeof *x->b.beyond_us);
+  x->b.n_classes = 1;
+  x->b.bins = x->b.steps = BINS;
+  x->b.bin_steps = 1;
+  float sum = 0;
+  for (uint32_t r = 0; r < RANKS; r++) {
+    x->rank[r].team = NI_BLAME_NONE;
+    x->rank[r].n_places = PLACES;
+    for (uint32_t k = 0; k < PLACES; k++) {
+      const float more = k == 1 ? 60 : 300, us = k ? 2100 : 19700;
+      x->place[r][k] = (struct ni_blame_place){.name = k + 1, .at = k + 1, .order = k, .usual_us = us};
+      x->place[r][k].mean_us = r == LATE ? us + more : us;
+      sum += r == LATE ? more : 0;
+    }
+  }
+  for (uint32_t r = 0; r < RANKS; r++)
+    for (uint32_t k = 0; k < BINS; k++)
+      x->cell[r][k] = (struct ni_blame_cell){.start_ns = 1 + k * INT64_C(62500000),
+                                             .dev = r == LATE && k >= BINS / 2 ? 2 * sum : 0,
+                                             .places = PLACES};
+  assert_int_equal(ni_find_late_ranks(&x->b, &out), 0);
+  assert_int_equal(out.n, 1);
+  assert_true(out.item[0].kind == NI_FIND_LATE_RANK && out.item[0].of == LATE);
+  assert_int_equal(out.item[0].from, BINS / 2);
+  assert_true(out.item[0].share > 0.1f);
+  ni_causes_free(&out);
+  free_job(x);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_ring_is_no_pipeline),
+      cmocka_unit_test(test_large_replica),
+      cmocka_unit_test(test_host_of_stages),
+      cmocka_unit_test(test_lead_of_half),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -368,6 +368,52 @@ static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots)
   return ends;
 }
 
+/*
+ * How many steps end in `steps` times `step` on one communicator, with `more` before each `each`-th of them. A
+ * letter is a kind of operation: a is 4 B, b 8 B, others 1 MB.
+ */
+static uint32_t steps_with_more(const char *step, uint32_t steps, const char *more, uint32_t each) {
+  static struct ni_blame_op op[8192];
+  const char *func[8] = {"AllReduce", "AllReduce", "AllReduce", "AllReduce",
+                         "AllReduce", "AllReduce", "AllReduce", "AllReduce"};
+  uint64_t bytes[8] = {4, 8, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20};
+  struct ni_comm_row comm = {.n_ranks = 8};
+  struct ni_summary s = {.comm = &comm};
+  struct ni_run *r = calloc(1, sizeof *r);
+  struct ni_blame b = {.r = r, .s = &s};
+  struct ni_blame_slot slot = {.comm = 0};
+  struct ni_blame_rank rank = {
+      .slot = &slot, .n_slots = 1, .token_func = func, .token_bytes = bytes, .n_tokens = 8};
+  struct ni_step_mark m;
+  uint32_t n = 0, ends = 0;
+  for (uint32_t i = 0; i < steps; i++)
+    for (int part = 0; part < 2; part++)
+      for (const char *c = part ? step : i % each == 0 ? more : ""; *c; c++, n++)
+        op[n] = (struct ni_blame_op){.start_ns = 1000000 * ((int64_t)n + 1),
+                                     .end_ns = 1000000 * ((int64_t)n + 1) + 400000,
+                                     .sn = n,
+                                     .token = (uint32_t)(*c - 'a'),
+                                     .what = (uint32_t)(*c - 'a')};
+  slot.ops = n;
+  assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
+  for (uint32_t i = 0; m.found && i < n; i++)
+    ends += ni_steps_advance(&m, &op[i]);
+  free(r);
+  return ends;
+}
+
+/*
+ * A barrier before each checkpoint ends no step: neither one that looks like the loss of each step, nor one of
+ * its own. Four micro-batches of a step are none either.
+ */
+static void test_checkpoints_end_no_step(void **state) {
+  (void)state;
+  assert_in_range(steps_with_more("ca", 240, "a", 30), 239, 240);
+  assert_in_range(steps_with_more("ecccccccccccca", 40, "a", 8), 39, 40);
+  assert_in_range(steps_with_more("dccccccccbe", 40, "a", 8), 39, 40);
+  assert_in_range(steps_with_more("cdcdcdcde", 15, "", 1), 14, 15);
+}
+
 /* Adds operations of slot 0, and one of slot 1 behind them. */
 static uint32_t add_until_bucket(struct ni_blame_op *op, uint32_t n, uint32_t layers) {
   static uint32_t sn[2];
@@ -522,6 +568,7 @@ int main(void) {
       cmocka_unit_test(test_period),
       cmocka_unit_test(test_steps_by_order),
       cmocka_unit_test(test_steps_of_overlapped_buckets),
+      cmocka_unit_test(test_checkpoints_end_no_step),
       cmocka_unit_test(test_steps_by_gaps),
       cmocka_unit_test(test_steps_beside_evaluation),
       cmocka_unit_test(test_coarsen),

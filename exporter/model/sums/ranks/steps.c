@@ -12,7 +12,17 @@
 #define LEAST_DISTANCE 0.25f /* of the distance of most marks: nearer ones are of one step */
 enum { PERIOD_GAPS = 4096 };
 #define GAP_LEAST_NS INT64_C(1000000) /* a shorter one is no begin of a step */
-enum { GRAMS_MAX = 4096, STEPS_MIN = 5, RARE = 20, MOST_EACH = 1024, SPREAD = 3 };
+enum {
+  GRAMS_MAX = 4096,
+  STEPS_MIN = 5,
+  RARE = 20,
+  MOST_EACH = 1024,
+  SPREAD = 3,
+  ONE_MORE_STEPS = 4,
+  FAR_MORE = 8,
+  SCALARS_FAR_MORE = 4,
+  SCALAR_BYTES = 64
+};
 
 /* One, two or three operations in a row on one slot. */
 struct gram {
@@ -324,9 +334,16 @@ static bool has_companion(const struct ni_blame_rank *rank, const struct grams *
   return false;
 }
 
+/* A norm, a loss or a flag: nothing that each micro-batch of a step has. */
+static bool is_scalar(const struct ni_blame_rank *rank, const struct gram *x) {
+  const bool has_size = rank->token_bytes && x->token < rank->n_tokens;
+  return has_size && rank->token_bytes[x->token] <= SCALAR_BYTES;
+}
+
 /*
- * Where the rarest one is an evaluation every so many steps, single operations on communicators as large come
- * far more often, two of them equally often: how often. 0: there are none.
+ * Where the rarest one is an evaluation or a checkpoint every so many steps, single operations on
+ * communicators as large come far more often, two of them equally often: how often. 0: there are none. A step
+ * can have eight micro-batches; scalars come once in it.
  */
 static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct ni_blame_rank *rank,
                                           const struct grams *g, const struct gram *rarest) {
@@ -334,7 +351,8 @@ static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct
   for (uint32_t i = 0; i < g->n; i++) {
     const struct gram *x = &g->item[i];
     const bool is_single = x->n == 1 && is_even(rank, x);
-    const bool is_far_more_often = x->count >= 8 * rarest->count;
+    const uint32_t far_more = is_scalar(rank, x) ? SCALARS_FAR_MORE : FAR_MORE;
+    const bool is_far_more_often = x->count >= far_more * rarest->count;
     const bool is_rarer = !least || x->count < least;
     const bool is_as_large = count_ranks(b, rank, x) >= count_ranks(b, rank, rarest);
     if (!is_single || !is_far_more_often || !is_rarer)
@@ -343,6 +361,28 @@ static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct
       least = x->count;
   }
   return least;
+}
+
+/*
+ * Where the rarest one is two in a row of what comes in each step once: a barrier before a checkpoint beside
+ * the loss. It comes so many times more than something else that comes in each step: how often does that one?
+ * 0: there is none.
+ */
+static uint32_t count_steps_with_one_more(const struct ni_blame_rank *rank, const struct grams *g,
+                                          const struct gram *row) {
+  for (uint32_t i = 0; row->n > 1 && i < g->n; i++) {
+    const struct gram *x = &g->item[i];
+    const bool is_of_row = x->n == 1 && x->slot == row->slot && x->token == row->token;
+    if (!is_of_row || x->count < ONE_MORE_STEPS * row->count)
+      continue;
+    for (uint32_t k = 0; k < g->n; k++) {
+      const struct gram *y = &g->item[k];
+      const bool is_other = y->n == 1 && y->token != x->token && is_even(rank, y);
+      if (is_other && y->count < x->count && is_as_frequent(y->count + row->count, x->count))
+        return y->count;
+    }
+  }
+  return 0;
 }
 
 /* The rarest number of times that is one of steps: 0: none. */
@@ -357,7 +397,9 @@ static uint32_t estimate_steps(const struct ni_blame *b, const struct ni_blame_r
     rarest = find_single_as_frequent(rank, g, rarest);
   /* some in a row that reach from one step into the next come once less than there are steps */
   const bool is_rare = rarest->count + (rarest->n > 1) < RARE;
-  const uint32_t steps = is_rare ? count_steps_by_companions(b, rank, g, rarest) : 0;
+  uint32_t steps = is_rare ? count_steps_by_companions(b, rank, g, rarest) : 0;
+  if (!steps)
+    steps = count_steps_with_one_more(rank, g, rarest);
   return steps ? steps : rarest->count;
 }
 

@@ -410,7 +410,7 @@ static void test_checkpoints_end_no_step(void **state) {
   (void)state;
   assert_in_range(steps_with_more("ca", 240, "a", 30), 239, 240);
   assert_in_range(steps_with_more("ecccccccccccca", 40, "a", 8), 39, 40);
-  assert_in_range(steps_with_more("dccccccccbe", 40, "a", 8), 39, 40);
+  assert_in_range(steps_with_more("dccccccccbe", 44, "a", 8), 43, 44);
   assert_in_range(steps_with_more("cdcdcdcde", 15, "", 1), 14, 15);
 }
 

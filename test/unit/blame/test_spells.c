@@ -605,23 +605,66 @@ static void test_pauses_in_most_steps(void **state) {
   assert_int_equal(pausing_each_step(3, false), 0);
 }
 
+/*
+ * Six ranks of a job whose steps take 30 ms. After each 20th one they evaluate for 300 ms more: `more` of them
+ * do four times as many operations in that step. Returns how many steps apart that is said to be; 0: nothing.
+ */
+static uint32_t evaluation_period(uint32_t more, int64_t takes_ns) {
+  enum { RANKS = 6, STEPS = 120, EACH = 20 };
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host = {0};
+  struct ni_blame_cell cell[RANKS][STEPS];
+  struct ni_blame_rank rank[RANKS];
+  struct ni_summary s = {.process = process, .host = &host, .n_hosts = 1};
+  struct ni_blame b = {
+      .s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1, .steps = STEPS};
+  struct ni_causes out = {0};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    int64_t at_ns = 1000000;
+    for (uint32_t k = 0; k < STEPS; k++) {
+      const bool evaluates = k % EACH == EACH - 1;
+      cell[r][k] = (struct ni_blame_cell){.start_ns = at_ns, .places = evaluates && r < more ? 40 : 10};
+      at_ns += evaluates ? takes_ns : 30000000;
+    }
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .n_steps = STEPS,
+                                     .ops = STEPS * 10,
+                                     .cell = cell[r],
+                                     .n_bins = STEPS,
+                                     .bin_steps = 1};
+  }
+  assert_int_equal(ni_find_evaluations(&b, &out), 0);
+  uint32_t period = 0;
+  if (out.n) {
+    const struct ni_cause *c = &out.item[0];
+    assert_true(c->kind == NI_FIND_PERIODIC && c->level == NI_LEVEL_JOB && ni_spells_is_note(c));
+    assert_true(c->n_items == RANKS && ni_cause_is_active(c, EACH - 1) && !ni_cause_is_active(c, EACH));
+    period = c->period;
+    assert_int_equal(ni_find_evaluations(&b, &out), 0); /* it is named already */
+    assert_int_equal(out.n, 1);
+  }
+  ni_causes_free(&out);
+  return period;
+}
+
+static void test_evaluations(void **state) {
+  (void)state;
+  assert_int_equal(evaluation_period(6, 330000000), 20);
+  assert_int_equal(evaluation_period(3, 330000000), 0); /* half of the ranks: no work of the job */
+  assert_int_equal(evaluation_period(6, 31000000), 0);  /* it takes no time */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_period),
-      cmocka_unit_test(test_bursts),
-      cmocka_unit_test(test_single_bins),
-      cmocka_unit_test(test_number),
-      cmocka_unit_test(test_least_own),
-      cmocka_unit_test(test_host_pauses),
-      cmocka_unit_test(test_waits_outside),
-      cmocka_unit_test(test_joined),
-      cmocka_unit_test(test_team_waits),
-      cmocka_unit_test(test_pauses_together),
-      cmocka_unit_test(test_common_pauses),
-      cmocka_unit_test(test_mark_twice),
-      cmocka_unit_test(test_extra_operation),
-      cmocka_unit_test(test_dense_pauses),
-      cmocka_unit_test(test_pauses_in_most_steps),
+      cmocka_unit_test(test_evaluations),     cmocka_unit_test(test_period),
+      cmocka_unit_test(test_bursts),          cmocka_unit_test(test_single_bins),
+      cmocka_unit_test(test_number),          cmocka_unit_test(test_least_own),
+      cmocka_unit_test(test_host_pauses),     cmocka_unit_test(test_waits_outside),
+      cmocka_unit_test(test_joined),          cmocka_unit_test(test_team_waits),
+      cmocka_unit_test(test_pauses_together), cmocka_unit_test(test_common_pauses),
+      cmocka_unit_test(test_mark_twice),      cmocka_unit_test(test_extra_operation),
+      cmocka_unit_test(test_dense_pauses),    cmocka_unit_test(test_pauses_in_most_steps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

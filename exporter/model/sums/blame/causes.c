@@ -75,8 +75,7 @@ static uint32_t count_first_bins(const float *us, uint32_t bins, float *scratch)
   return first;
 }
 
-/* us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. */
-static void measure_bin_lengths(const struct ni_blame *b, float *us) {
+void ni_causes_bin_lengths(const struct ni_blame *b, float *us) {
   uint32_t judged = 0; /* the other ranks are of another run in the folder */
   for (uint32_t r = 0; r < b->n_ranks; r++)
     judged += b->rank[r].judged;
@@ -267,7 +266,7 @@ int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes) {
   w.causes = calloc(b->bins + 1, sizeof *w.causes);
   if (w.us && w.causes) {
     w.quiet = w.us + b->bins;
-    measure_bin_lengths(b, w.us);
+    ni_causes_bin_lengths(b, w.us);
     w.first = count_first_bins(w.us, b->bins, w.quiet);
     for (uint32_t i = 0; i < causes->n; i++)
       for (uint32_t k = 0; k < b->bins && ni_cause_comes_and_goes(b, &causes->item[i]); k++)

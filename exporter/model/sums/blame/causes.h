@@ -232,6 +232,8 @@ static inline bool ni_cause_is_active(const struct ni_cause *c, uint32_t bin) {
  * fewer. There are steps without the cause near to such steps, so the cost is counted by the clock.
  */
 bool ni_cause_comes_and_goes(const struct ni_blame *b, const struct ni_cause *c);
+/* us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. */
+void ni_causes_bin_lengths(const struct ni_blame *b, float *us);
 /*
  * Fills the costs of all causes for which ni_cause_comes_and_goes() holds: what their steps, and those next
  * to them, took longer than the nearest steps without such a cause. A step's length is the median over ranks

@@ -511,6 +511,8 @@ int ni_find_late_ranks(const struct ni_blame *b, struct ni_causes *out) {
   if (e == 0)
     e = ni_find_pauses(b, out);
   if (e == 0)
+    e = ni_find_evaluations(b, out);
+  if (e == 0)
     e = name_late_ranks(&w, out);
   if (e == 0 && b->stages && !b->waits_unseen)
     e = name_slow_stages(&w, out);

@@ -9,6 +9,9 @@
  * first steps, an evaluation. It is named if it is periodic. What is left is compared with the
  * pauses of other hosts' ranks, by number and by length (with one's own host where there is one).
  *
+ * An *evaluation* that the logs hold is no pause: nearly all ranks do far more in that step, and it takes
+ * longer.
+ *
  * A *burst* is some bins in a row in which a rank's own time is longer by a sixth or more, while it is as
  * usual between bursts; or one of many single bins, none of them a pause. What lasts is lateness
  * (late_ranks.c); what comes once is an episode of it.
@@ -66,6 +69,8 @@ struct ni_bursts ni_find_bursts(const float *x, uint32_t bins, float noise, enum
 
 /* Pauses of all ranks; periodic work first. */
 int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out);
+/* After the pauses: steps with far more operations of all ranks, each so many steps (evaluations.c). */
+int ni_find_evaluations(const struct ni_blame *b, struct ni_causes *out);
 /* Do all links of the cause touch this host? */
 bool ni_cause_touches_host(const struct ni_blame *b, const struct ni_cause *c, uint32_t host);
 /*

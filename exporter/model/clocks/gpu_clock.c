@@ -7,7 +7,7 @@
 #include "exporter/base/order.h"
 #include "format/line.h"
 
-enum { NEIGHBOURS = 4 };
+enum { NEIGHBOURS = NI_GPU_DRIFT_POINTS }; /* so the ends of a log, too, have enough for a rate */
 
 void ni_gpu_clock_free(struct ni_gpu_clock *c) {
   ni_gpu_points_free(&c->points);

@@ -39,7 +39,7 @@ static struct job *new_job(void) {
   struct job *x = calloc(1, sizeof *x);
   x->s = (struct ni_summary){
       .comm = x->comm, .n_comms = COMMS, .process = x->process, .host = x->host, .n_hosts = 2};
-  x->b = (struct ni_blame){.s = &x->s, .rank = x->rank, .n_ranks = RANKS};
+  x->b = (struct ni_blame){.s = &x->s, .rank = x->rank, .n_ranks = RANKS, .bins = BINS, .bin_steps = 1};
   for (uint32_t r = 0; r < RANKS; r++) {
     x->process[r].host = r / OF_TEAM;
     x->rank[r] = (struct ni_blame_rank){.process = r,

@@ -369,8 +369,8 @@ static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots)
 }
 
 /*
- * How many steps end in `steps` times `step` on one communicator, with `more` before each `each`-th of them. A
- * letter is a kind of operation: a is 4 B, b 8 B, others 1 MB.
+ * How many steps end in `steps` times `step` on one communicator, with `more` before each `each`-th of them.
+ * A letter is a kind of operation: a is 4 B, b 8 B, others 1 MB.
  */
 static uint32_t steps_with_more(const char *step, uint32_t steps, const char *more, uint32_t each) {
   static struct ni_blame_op op[8192];
@@ -403,8 +403,8 @@ static uint32_t steps_with_more(const char *step, uint32_t steps, const char *mo
 }
 
 /*
- * A barrier before each checkpoint ends no step: neither one that looks like the loss of each step, nor one of
- * its own. Four micro-batches of a step are none either.
+ * A barrier before each checkpoint ends no step: neither one that looks like the loss of each step, nor one
+ * of its own. Four micro-batches of a step are none either.
  */
 static void test_checkpoints_end_no_step(void **state) {
   (void)state;

@@ -81,7 +81,7 @@ static struct two *new_two(enum ni_finding_kind kind, uint32_t item) {
                                 .to = STEPS,
                                 .share = 0.3f,
                                 .of_gaps = 0.3f,
-                                .lead = {1, 1}};
+                                .lead = {.part = 1, .apart = 1}};
   t->causes.n = 1;
   return t;
 }
@@ -254,9 +254,9 @@ static void test_flapping(void **state) {
 }
 
 /*
- * A link that is down for a second stops one operation; the others of that step, which say how long it takes, are
- * as quick as ever. Twice; once; on all links, which is no link's; twice where nothing is like it, and once. Two that
- * nothing is like, between the same hosts: it is the way.
+ * A link that is down for a second stops one operation; the others of that step, which say how long it
+ * takes, are as quick as ever. Twice; once; on all links, which is no link's; twice where nothing is like
+ * it, and once. Two that nothing is like, between the same hosts: it is the way.
  */
 static void test_stops(void **state) {
   (void)state;
@@ -297,8 +297,9 @@ static void test_stops(void **state) {
 }
 
 /*
- * Two ranks wait for each other in turn, so in most bins they state different long operations, and what is usual
- * is no longer than these. In two bins both state the same one, in one of these the step ends elsewhere on rank 1.
+ * Two ranks wait for each other in turn, so in most bins they state different long operations, and what is
+ * usual is no longer than these. In two bins both state the same one, in one of these the step ends
+ * elsewhere on rank 1.
  */
 static void test_longest(void **state) {
   (void)state;
@@ -355,7 +356,10 @@ static void test_slow_beside(void **state) {
   }
 }
 
-/* 7 % longer all the time: of four nobody knows whether that is chance; of many how far they lie apart tells. */
+/*
+ * 7 % longer all the time: of four nobody knows whether that is chance; of many how far they lie apart
+ * tells.
+ */
 static void test_slow_of_many(void **state) {
   (void)state;
   for (int how = 0; how < 3; how++) {
@@ -392,7 +396,9 @@ static void test_dense_clock_cost(void **state) {
   free_fabric(f);
 }
 
-/* The first bins of a job are long, until all is loaded and allocated. FIRST of them: fewer than a quarter. */
+/*
+ * The first bins of a job are long, until all is loaded and allocated. FIRST of them: fewer than a quarter.
+ */
 enum { FIRST = 13 };
 static struct fabric *new_starting_job(void) {
   struct fabric *f = new_fabric();
@@ -714,8 +720,8 @@ static void test_crossed(void **state) {
 }
 
 /*
- * Two hosts, a link between them, slow in bins 10 to 19. from: the ranks of a host pause in ten bins from there
- * on. Returns how many causes are left.
+ * Two hosts, a link between them, slow in bins 10 to 19. from: the ranks of a host pause in ten bins from
+ * there on. Returns how many causes are left.
  */
 static uint32_t find_busy_host(uint32_t from, uint32_t host, uint32_t link_host, struct ni_cause *first) {
   enum { HOST_BINS = 60 };

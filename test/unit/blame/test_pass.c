@@ -155,9 +155,10 @@ static void test_gap_before_gradients(void **state) {
 }
 
 /*
- * Two ranks with one communicator; the log of the second begins a step later. What is longest in a bin: in bin
- * 1 one operation on both, in bin 2 another one on each, as where they wait for each other in turn. Of bin 0
- * the second one has nothing. A second on both, that a link was down, and 9 ms in which only one was held up.
+ * Two ranks with one communicator; the log of the second begins a step later. What is longest in a bin: in
+ * bin 1 one operation on both, in bin 2 another one on each, as where they wait for each other in turn. Of
+ * bin 0 the second one has nothing. A second on both, that a link was down, and 9 ms in which only one was
+ * held up.
  */
 static void test_longest_of_link(void **state) {
   (void)state;

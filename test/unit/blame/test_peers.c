@@ -78,7 +78,9 @@ static void add_ring(struct job *x, uint32_t r) {
   from->peer = (at + OF_TEAM - 1) % OF_TEAM;
 }
 
-/* Ranks that exchange all parameters hold the same layers: sequences go round among them, no micro-batches. */
+/*
+ * Ranks that exchange all parameters hold the same layers: sequences go round among them, no micro-batches.
+ */
 static void test_ring_is_no_pipeline(void **state) {
   (void)state;
   for (int weights = 0; weights < 2; weights++) {

@@ -215,8 +215,8 @@ static void test_waits_outside(void **state) {
 }
 
 /*
- * Three hosts of four ranks. Four pauses are chance for one rank where a rank elsewhere has one of them, and none
- * for all ranks of a host.
+ * Three hosts of four ranks. Four pauses are chance for one rank where a rank elsewhere has one of them, and
+ * none for all ranks of a host.
  */
 static void test_host_pauses(void **state) {
   (void)state;
@@ -594,8 +594,8 @@ static uint32_t pausing_each_step(uint32_t ranks_from, bool in_place) {
 }
 
 /*
- * What stops one rank in most steps, each time elsewhere, is a pause. What comes in one place of each step, or
- * to most ranks with the same work, is what is usual there.
+ * What stops one rank in most steps, each time elsewhere, is a pause. What comes in one place of each step,
+ * or to most ranks with the same work, is what is usual there.
  */
 static void test_pauses_in_most_steps(void **state) {
   (void)state;
@@ -606,8 +606,9 @@ static void test_pauses_in_most_steps(void **state) {
 }
 
 /*
- * Six ranks of a job whose steps take 30 ms. After each 20th one they evaluate for 300 ms more: `more` of them
- * do four times as many operations in that step. Returns how many steps apart that is said to be; 0: nothing.
+ * Six ranks of a job whose steps take 30 ms. After each 20th one they evaluate for 300 ms more: `more` of
+ * them do four times as many operations in that step. Returns how many steps apart that is said to be; 0:
+ * nothing.
  */
 static uint32_t evaluation_period(uint32_t more, int64_t takes_ns) {
   enum { RANKS = 6, STEPS = 120, EACH = 20 };

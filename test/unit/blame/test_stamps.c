@@ -667,7 +667,7 @@ static double late_costs(float off_us) {
                            .share = 0.1f,
                            .of_gaps = 0.1f,
                            .excess_us = 20 * EACH,
-                           .lead = {1, 1}};
+                           .lead = {.part = 1, .apart = 1}};
   struct ni_causes causes = {.n = 1};
   struct ni_blame b = {.s = &s,
                        .rank = rank,

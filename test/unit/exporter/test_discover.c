@@ -101,7 +101,9 @@ static void test_named_and_pattern(void **state) {
   ni_files_free(&f);
 }
 
-/* Who works in the folder of the logs has an earlier result there: none of it is a log, unless it is named. */
+/*
+ * Who works in the folder of the logs has an earlier result there: none of it is a log, unless it is named.
+ */
 static void test_earlier_result(void **state) {
   (void)state;
   assert_int_equal(mkdir("with", 0755), 0);

@@ -283,7 +283,10 @@ static void test_segment(void **state) {
   free(in);
 }
 
-/* A record is put right by what was stated before it, in its part or in one before; only where its time is the GPU's. */
+/*
+ * A record is put right by what was stated before it, in its part or in one before; only where its time is
+ * the GPU's.
+ */
 static void test_stamp(void **state) {
   (void)state;
   const int64_t t = 1790000000000000000;

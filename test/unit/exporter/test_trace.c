@@ -367,7 +367,10 @@ static void test_gpu_clock(void **state) {
   ni_gpu_clock_free(&loaded);
 }
 
-/* A starved host's first second: deliveries 60 ms late, then less, then in time, and none is better from there on. */
+/*
+ * A starved host's first second: deliveries 60 ms late, then less, then in time, and none is better from
+ * there on.
+ */
 static void test_gpu_clock_starved(void **state) {
   (void)state;
   const int64_t t0 = INT64_C(1790000000000000000), s = INT64_C(1000000000);
@@ -400,7 +403,10 @@ static bool finds_set(const int64_t (*point)[2], size_t n) {
   return was_set;
 }
 
-/* ms. Deliveries make an offset fall at the beginning and wander by some ms; more than that is a clock that was set. */
+/*
+ * ms. Deliveries make an offset fall at the beginning and wander by some ms; more than that is a clock that
+ * was set.
+ */
 static void test_gpu_points_set(void **state) {
   (void)state;
   static const int64_t quiet[][2] = {{0, 900}, {100, 60}, {9000, 0}, {60000, 5}, {120000, 40}};

@@ -209,6 +209,41 @@ static int add_counters(struct ni_run *r, struct ni_summary *s) {
 /* Does nobody else read shards of the logs? */
 static bool is_alone(const struct ni_run *r) { return !r->partial && !r->agree; }
 
+/* There is no line that an inspector has written: these files are something else, or empty. */
+static bool has_no_line_of_ours(const struct ni_summary *s) {
+  const struct ni_input *in = &s->input;
+  const bool is_read = in->files > 0 && in->files_failed == 0 && in->damaged_files == 0 && in->cut_files == 0;
+  return is_read && in->lines == in->bad_lines;
+}
+
+static int refuse_other_files(struct ni_run *r, const struct ni_summary *s) {
+  const struct ni_ledger *l = &r->ledger;
+  const char *first = l->n_samples ? l->sample[0].text : l->problem[NI_PROBLEM_EMPTY].where[0].text;
+  if (s->input.lines == 0)
+    return ni_run_fail(r, -ENODATA, "nothing to read: %" PRIu64 " %s (%s)", s->input.files,
+                       ni_problem_text(NI_PROBLEM_NOTHING, s->input.files), first ? first : "");
+  return ni_run_fail(
+      r, -ENODATA, "no line of an inspector is in %s, but %" PRIu64 " other %s (%s): give the logs of a job",
+      ni_plural(s->input.files, "this file", "these files"), s->input.lines,
+      ni_plural(s->input.lines, "line", "lines"), first ? first : "");
+}
+
+/*
+ * What was seen while the job ran is known better than what its logs say: they lack what a process that was
+ * killed had not written yet.
+ */
+static int keep_seen_hang(const char *sentence, struct ni_summary *s) {
+  static const struct {
+    const char *begin, *verdict;
+  } seen[] = {{"HANG (certain)", "certain"}, {"HANG", "likely"}, {"", "not_yet"}};
+  size_t i = 0;
+  while (strncmp(sentence, seen[i].begin, strlen(seen[i].begin)) != 0)
+    i++;
+  s->hang_verdict = seen[i].verdict;
+  s->hang = strdup(sentence);
+  return s->hang ? 0 : -ENOMEM;
+}
+
 /*
  * Judges what `hang` says of the logs, if they have operations that had not finished. They are read once
  * more.
@@ -216,6 +251,8 @@ static bool is_alone(const struct ni_run *r) { return !r->partial && !r->agree; 
 static int judge_hang(struct ni_run *r, struct ni_summary *s) {
   struct ni_hang_model m = {0};
   struct ni_hang_verdict v = {0};
+  if (r->opt.seen_hang && !s->complete)
+    return keep_seen_hang(r->opt.seen_hang, s);
   if (!r->ledger.unfinished || r->opt.compat)
     return 0;
   struct ni_atlas_options index = r->opt.index;
@@ -368,6 +405,8 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
     e = judge_hang(r, s);
   if (e < 0)
     return e;
+  if (has_no_line_of_ours(s) && !r->opt.compat)
+    return refuse_other_files(r, s);
   if (s->records == 0 && s->input.filtered_out && !r->opt.compat) {
     bool earlier = ni_result_earlier(r);
     return ni_run_fail(r, -ENODATA, "nothing is left: %s%" PRIu64 " %s left out by the options%s%s%s",

@@ -28,6 +28,9 @@ enum {
   INPUTS_SHOWN = 4
 };
 
+/* What ended is compared. A job that hangs has that, too. */
+#define NI_UNTIL_THEN " in what had ended by then"
+
 static void print_head(const struct ni_summary *s, FILE *f) {
   char text[NI_HEAD_TEXT];
   ni_say(f, "%s\n", ni_head_text(s, text));
@@ -361,7 +364,7 @@ static void print_findings(const struct ni_summary *s, const struct ni_inputs *i
   }
   size_t faults = print_class(s, in, false, "what stands out", f);
   if (!faults && s->records)
-    ni_say(f, "\nno rank, host or communicator stands out\n");
+    ni_say(f, "\nno rank, host or communicator stands out%s\n", s->hang ? NI_UNTIL_THEN : "");
   (void)print_class(s, in, true, "also seen", f);
   print_judged(s, f);
 }

@@ -21,6 +21,7 @@
 #include "exporter/model/hang/verdict.h"
 #include "exporter/base/process/as_user.h"
 #include "exporter/input/box/sources.h"
+#include "exporter/input/passed_over.h"
 
 #define APART_NS UINT64_C(10000000000) /* two looks that are to agree lie so far apart */
 #define GONE_AFTER 3                   /* questions in a row without an answer: --watch by RAS alone ends */
@@ -163,8 +164,9 @@ struct hang {
   unsigned watch_s, after_s;
   int threads;
   struct ni_progress progress;
-  struct ni_hang_looks looks; /* of all rounds */
-  struct standing standing;   /* of --watch */
+  struct ni_passed_over passed_over; /* of `run`: what was there before its job */
+  struct ni_hang_looks looks;        /* of all rounds */
+  struct standing standing;          /* of --watch */
   struct ni_hang_ras ras;
 };
 
@@ -230,6 +232,8 @@ static int read_all_inputs(struct hang *h, struct round *r) {
   int e = ni_box_sources_find(s, &h->inputs, h->box_dir, NULL);
   if (is_saved_answer_alone(h))
     ni_files_drop(&s->boxes, is_any, NULL);
+  ni_passed_over_drop(&h->passed_over, &s->logs);
+  ni_passed_over_drop(&h->passed_over, &s->boxes);
   r->base.box_dir = s->named ? NULL : s->box_dir;
   for (size_t i = 0; e == 0 && s->named && i < s->boxes.n_bad; i++)
     if (ni_box_name(s->boxes.bad[i].path))
@@ -465,6 +469,10 @@ static int parse_ras(const struct ni_opt *o, void *into, const char *arg) {
   return ni_hang_ras_add_place(&((struct hang *)into)->ras, arg);
 }
 
+static int read_passed_over(const struct ni_opt *o, void *into, const char *arg) {
+  return ni_passed_over_read(&((struct hang *)into)->passed_over, arg);
+}
+
 /* Of --ras HOST:PORT and --ras FILE the second word would be logs. */
 static const char *refuse_hang(void *into) {
   static char why[300];
@@ -516,6 +524,9 @@ const struct ni_command ni_hang_command = {
             NI_ROW_PROGRESS(struct hang),
             NI_ROWS_INDEX(struct hang),
             NI_ROW_JSON(struct hang, "hang"),
+            /* By `run`, for itself. */
+            {"passed-over", 0, NI_OPT_TAKE, "LIST", NULL, .take = read_passed_over,
+             .want = "a file with paths, each of which ends with a byte 0"},
             {"all", 0, NI_OPT_FLAG, NULL,
              "Every rank on a line of its own, and every operation that is waited for",
              NI_INTO(struct hang, all)},
@@ -552,6 +563,7 @@ int ni_hang_run(int argc, char **argv) {
   free(h.standing.said);
   ni_hang_looks_free(&h.looks);
   ni_hang_ras_free(&h.ras);
+  ni_passed_over_free(&h.passed_over);
   ni_inputs_free(&h.inputs);
   return code;
 }

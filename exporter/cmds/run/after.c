@@ -129,9 +129,7 @@ static const struct ni_finding *first_finding(const struct ni_summary *s) {
  * Who was missing comes first: in the words of the run while it went, else as the logs alone have it. NULL:
  * it did not hang.
  */
-static const char *find_hang_text(const struct ni_summary *s) {
-  return s->complete ? NULL : *after->hang ? after->hang : s->hang;
-}
+static const char *find_hang_text(const struct ni_summary *s) { return s->complete ? NULL : s->hang; }
 
 static void print_next(const struct ni_run *r, const struct ni_summary *s, const struct ni_finding *first) {
   const struct ni_problem *p = r->ledger.problem;
@@ -219,6 +217,7 @@ int ni_after_tell(const struct ni_after *a) {
   } else {
     r.opt.output_dir = out;
     r.opt.no_plots = r.opt.no_parquet = r.opt.no_csv = true;
+    r.opt.seen_hang = *a->hang ? a->hang : NULL;
     for (size_t i = 0; e == 0 && i < a->l->logs.n; i++)
       e = ni_inputs_add(&r.opt.inputs, a->l->logs.path[i]);
     if (e == 0)

@@ -257,8 +257,9 @@ static int run_job(struct run_job_state *j) {
   int told = ni_foreground_told_to_end();
   /* On a terminal Ctrl-C is to come to us first; whom --kill ends is a whole group. */
   bool apart = j->kill || (!silent && ni_foreground_on_terminal());
+  /* Before the command: whatever it makes is new. */
+  ni_run_watch_begin(&j->watch, &j->launch, silent || told ? 0 : j->hang_limit_s);
   int e = told ? 0 : ni_foreground_start(&j->front, j->command, apart);
-  ni_run_watch_begin(&j->watch, &j->launch, silent || told || e < 0 ? 0 : j->hang_limit_s);
   j->asked = silent;
   if (!told && e == 0)
     attend_command(j);

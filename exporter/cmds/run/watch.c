@@ -1,5 +1,6 @@
 #include "watch.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/cli/command.h"
+#include "exporter/input/box/sources.h"
+#include "exporter/input/passed_over.h"
 
 #define SECOND UINT64_C(1000000000)
 #define ASKED_NS (10 * SECOND) /* who has pressed Ctrl-C does not wait for longer */
@@ -22,8 +25,10 @@ static uint64_t now_ns(void) { return ni_now_ns(CLOCK_MONOTONIC); }
 /* Begins a run of `hang` over the logs. Its complaints are not shown. every_s: --watch; 0: one look. */
 static bool begin_look(struct ni_run_watch *w, struct ni_look *x, unsigned every_s, uint64_t end_ns) {
   const struct ni_inputs *logs = &w->l->logs;
-  char *word[WORDS + 2], limit[16], every[16];
+  char *word[WORDS + 2], limit[16], every[16], list[64];
   size_t n = 0;
+  if (w->earlier < 0)
+    return false;
   if (x->said >= 0)
     close(x->said);
   if ((x->said = memfd_create("hang", MFD_CLOEXEC)) < 0)
@@ -44,6 +49,9 @@ static bool begin_look(struct ni_run_watch *w, struct ni_look *x, unsigned every
     word[n++] = "--box-dir";
     word[n++] = w->l->box_dir;
   }
+  snprintf(list, sizeof list, "/proc/%ld/fd/%d", (long)getpid(), w->earlier);
+  word[n++] = "--passed-over";
+  word[n++] = list;
   word[n++] = "--";
   for (size_t i = 0; i < logs->n && n < WORDS; i++)
     word[n++] = logs->path[i];
@@ -60,9 +68,29 @@ static bool is_over(struct ni_look *x, int *code) {
   return true;
 }
 
+/*
+ * Logs and black boxes that are there before the command starts are of earlier attempts. One of these may
+ * have hung, and nothing of this one is there yet: without the list the new job would be told to hang, and be
+ * killed by --kill. -1: there is no room for the list, so no look can be trusted.
+ */
+static int list_earlier(const struct ni_launch *l) {
+  struct ni_box_sources s = {0};
+  int fd = memfd_create("earlier", MFD_CLOEXEC);
+  int e = fd < 0 ? -errno : ni_box_sources_find(&s, &l->logs, l->box_dir, NULL);
+  if (e == 0)
+    e = ni_passed_over_add(fd, &s.logs);
+  if (e == 0)
+    e = ni_passed_over_add(fd, &s.boxes);
+  ni_box_sources_free(&s);
+  if (e < 0 && fd >= 0)
+    close(fd);
+  return e < 0 ? -1 : fd;
+}
+
 void ni_run_watch_begin(struct ni_run_watch *w, const struct ni_launch *l, unsigned limit_s) {
   *w = (struct ni_run_watch){.l = l,
                              .limit_s = limit_s,
+                             .earlier = l->part == NI_LAUNCH_SILENT ? -1 : list_earlier(l),
                              .asked.said = -1,
                              .going.said = -1,
                              .state = limit_s ? NI_RUN_WATCH_WATCHING : NI_RUN_WATCH_OFF};
@@ -141,5 +169,8 @@ static void end_look(struct ni_look *x) {
 void ni_run_watch_end(struct ni_run_watch *w) {
   end_look(&w->asked);
   end_look(&w->going);
+  if (w->earlier >= 0)
+    close(w->earlier);
+  w->earlier = -1;
   w->state = NI_RUN_WATCH_OFF;
 }

@@ -28,6 +28,7 @@ struct ni_look {
 struct ni_run_watch {
   const struct ni_launch *l;
   unsigned limit_s;     /* 0: none */
+  int earlier;          /* a list of what was there before the command (passed_over.h); -1: none, no look */
   struct ni_look asked; /* that Ctrl-C has asked for */
   struct ni_look going; /* that goes on */
   enum ni_run_watch_state state;

@@ -447,10 +447,19 @@ static void judge_groups(struct ni_ledger *c, bool headless) {
   }
 }
 
+/* Logs without a line are not all of a job: whoever began to write them has written nothing. */
+static void judge_lines(struct ni_ledger *c) {
+  const struct ni_problem *empty = &c->problem[NI_PROBLEM_EMPTY];
+  if (c->files > 0 && empty->count == c->files)
+    ni_ledger_problem(c, NI_PROBLEM_NOTHING, c->files, "%s",
+                      empty->where[0].text ? empty->where[0].text : "");
+}
+
 int ni_ledger_judge(struct ni_ledger *c) {
   size_t n = c->n_members;
   bool headless = false;
   int e = 0;
+  judge_lines(c);
   for (size_t i = 0; i < n; i++)
     c->member[i]->who = &c->who.member[i];
   for (size_t i = 0; i < c->n_processes; i++) {

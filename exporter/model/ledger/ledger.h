@@ -187,6 +187,7 @@ struct ni_ledger_process {
   X(EXPECT, "expect", "operation more or less than expected", "operations more or less than expected") \
   /* Of a merge with --allow-missing: nobody read their logs */ \
   X(SHARDS, "shards", "shard missing", "shards missing") \
+  X(NOTHING, "nothing", "file, and not a line in it", "files, and not a line in any of them") \
   /* From here on: worth a line, no verdict */ \
   X(EMPTY, "empty", "file empty", "files empty") \
   X(RUNS, "runs", "run in these logs", "runs in these logs, added up here: --run chooses one") \

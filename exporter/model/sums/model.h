@@ -526,9 +526,12 @@ struct ni_summary {
   const struct ni_clocks *clocks; /* of the hosts; NULL: nobody looked (--compat) */
   struct ni_input input;
   bool complete;
-  /* "likely", or "dead": not in order, and with operations in flight; NULL: neither */
+  /*
+   * "likely", or "dead": not in order, and with operations in flight. As it was seen while the job ran:
+   * "certain", "likely", "not_yet". NULL: none of them
+   */
   const char *hang_verdict;
-  /* then: the sentence of `hang`, of these logs alone. Control characters in names are '?' */
+  /* then: the sentence of `hang`. Control characters in names are '?' */
   char *hang;
   /* sums of records alone (approx/log_sums.h): what compares ranks is 0, NAN or empty, and means nothing */
   bool approximate;

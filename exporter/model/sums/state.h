@@ -62,10 +62,11 @@ struct ni_sum_options {
   struct ni_filters filter;
   struct ni_atlas_options index;
   uint64_t skip_first;
-  const char *step_by;  /* what ends a step; NULL: it is found */
-  const char *groups;   /* a file that names parts of the logs (work/log_groups.h); NULL: none */
-  uint64_t bucket_ns;   /* --time-granularity; 0: no sums by time */
-  const char *comm_map; /* a file that says roles of communicators (work/roles.h); NULL: none */
+  const char *step_by;   /* what ends a step; NULL: it is found */
+  const char *groups;    /* a file that names parts of the logs (work/log_groups.h); NULL: none */
+  uint64_t bucket_ns;    /* --time-granularity; 0: no sums by time */
+  const char *comm_map;  /* a file that says roles of communicators (work/roles.h); NULL: none */
+  const char *seen_hang; /* what `hang` said while the job ran, its first line; NULL: the logs alone say */
 };
 
 /*

@@ -55,6 +55,13 @@ for c in check summary show\ --comm=x\ --sn=1 trace hang; do
     says 64 "${o%=*} does not go with --no-index: leave out one of them" $c logs $o --no-index
   done
 done
+# Files that are no logs, and logs without a line: no page of nothing is made of them.
+mkdir nothing
+: >nothing/a.jsonl.gz
+printf 'root:x:0:0\nbin:x:1:1\n' >passwd
+says 1 'nothing to read: 1 file, and not a line in it (nothing/a.jsonl.gz)' summary nothing
+says 1 'no line of an inspector is in this file, but 2 other lines (passwd:1: bad_json): give the logs of a job' summary passwd
+[ ! -e nothing-analysis ] || { echo "summary of nothing has written something"; exit 1; }
 # What is no plain file, and bytes that a terminal would obey.
 mkdir odd
 cp logs/*0.log odd/

@@ -92,6 +92,7 @@ case("blank line", edited(0, lambda x: x.lines.insert(4, "")), {})
 case("bad byte", [job()[0], ("x.log", "\n".join(job()[1].lines).encode().replace(b"AllReduce", b"AllRed\xff", 1) + b"\n")],
      {"bad_lines": 1, "written": 1, "missing": 1}, notes={"mixed"})
 case("future kind", edited(0, lambda x: x.add("future", {"a": [1]})), {}, notes={"unknown_kind"})
+case("nothing but empty files", [("x.log", b""), ("y.log", b"")], {"nothing": 2}, notes={"empty"})
 case("empty file", job() + [("z.log", b"")], {}, notes={"empty", "mixed"})
 
 

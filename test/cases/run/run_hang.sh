@@ -35,6 +35,19 @@ rc=0
 [ $rc = 143 ] || stop "--kill: $rc"
 [ "$(line_of "$missing" err)" -lt "$(line_of '--kill: SIGTERM to' err)" ] || stop "killed before it is said who is missing"
 
+# Its page and summary.json say it, too: the logs alone do not, since what was killed had not written it.
+python3 - <<'P' || stop "the page, or summary.json"
+import json
+hang = json.load(open("killed/report/summary/summary.json"))["hang"]
+assert hang["verdict"] in ("certain", "likely") and hang["sentence"].startswith("HANG ("), hang
+page = open("killed/report/report.html").read()
+assert json.dumps(hang["sentence"])[1:-1] in page, "not on the page"
+P
+# The next attempt in the same folder is another job: it is not killed for the hang of the one before.
+"$INSPECTOR" run --out killed --hang-limit 1 --kill -- "$SIM" --job 1x2 --iterations 16 --rate 4 --quiet --plugin "$PLUGIN" >screen 2>err ||
+  stop "a job after one that hung, in the same folder: $?"
+! grep -q 'hangs' err || stop "a job after one that hung hangs as well"
+
 # ---- a job that does not hang is not told to ----
 "$INSPECTOR" run --out well --hang-limit 3 --kill -- "$SIM" --job 1x2 --iterations 8 --rate 4 --quiet --plugin "$PLUGIN" >screen 2>err || stop "a healthy job: $?"
 ! grep -q 'hangs' err || stop "a healthy job hangs"

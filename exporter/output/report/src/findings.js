@@ -70,7 +70,10 @@ export function findings() {
     byId('findings'),
     faults.length
       ? items(faults, left && !cards ? el('li', { class: 'dim', text: left }) : null)
-      : el('p', { class: 'none', text: 'No rank, host or communicator stands out.' }),
+      : el('p', {
+          class: 'none',
+          text: `No rank, host or communicator stands out${page.hang ? ' in what had ended by then' : ''}.`,
+        }),
     left && cards ? el('p', { class: 'dim', text: left }) : null,
     ...(notes.length ? [el('h3', { text: 'Also seen' }), items(notes)] : []),
     all ? el('p', { text: sentence(all) }) : null,

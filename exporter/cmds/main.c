@@ -155,11 +155,12 @@ static bool has_logs(const char *path) {
   return holds;
 }
 
-/* The command whose name is nearly the word; NULL: none is. */
+/* The command whose name is nearly the word; NULL: none is. With a third of the letters wrong it is another word. */
 static const char *find_nearest(const char *word) {
   const char *best = NULL;
-  unsigned least = 3;
-  for (size_t i = 0; i < N_COMMANDS && strlen(word) > 2; i++) {
+  const size_t length = strlen(word);
+  unsigned least = length > 6 ? 3 : 2;
+  for (size_t i = 0; i < N_COMMANDS && length > 2; i++) {
     unsigned far = strlen(word) < NI_EDITS_MAX
         ? ni_edits(word, strlen(word), commands[i]->name, strlen(commands[i]->name), true)
         : least;

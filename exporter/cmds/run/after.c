@@ -41,8 +41,8 @@ static int report_no_logs(const struct ni_after *a) {
   const struct ni_launch *l = a->l;
   struct ni_doctor d = {0};
   bool problem = false;
-  ni_say(stdout, "%s: no rank of %s has loaded the plugin: there is no log in %s. What may be the cause:\n",
-         l->who, a->command, l->logs.path[0]);
+  ni_say(stdout, "%s: no rank of %s has loaded the plugin: there is no %slog in %s. What may be the cause:\n",
+         l->who, a->command, l->before.n ? "new " : "", l->logs.path[0]);
   if (a->code)
     ni_doctor_add(&d, "command", NI_DOC_NOTE, "Look at what it says itself.",
                   "%s ended with %d, perhaps before it came to NCCL", a->command, a->code);

@@ -286,7 +286,7 @@ bool ni_finding_is_note(const struct ni_finding *f) { return f->note; }
 
 const char *ni_cost_text(const struct ni_summary *s, char out[320]) {
   const struct ni_cost *c = &s->cost;
-  char t[5][32], pauses[56] = "", without[72] = "";
+  char t[5][32], pauses[56] = "", without[72] = "", run[24] = "the run";
   if (!c->known)
     return NULL;
   if (c->pauses > 0)
@@ -297,7 +297,9 @@ const char *ni_cost_text(const struct ni_summary *s, char out[320]) {
   if (replayed)
     snprintf(without, sizeof without, "; without %s %s",
              ni_plural(replayed, "this finding", "these findings"), ni_duration_text(c->without_us, t[4]));
-  snprintf(out, 320, "the run: %s = %s computing, %s transfers%s on the critical path%s",
+  if (s->cost_run)
+    snprintf(run, sizeof run, "run %u", s->cost_run);
+  snprintf(out, 320, "%s: %s = %s computing, %s transfers%s on the critical path%s", run,
            ni_duration_text(c->run_us, t[0]), ni_duration_text(c->own * c->run_us, t[1]),
            ni_duration_text(c->transfer * c->run_us, t[2]), pauses, without);
   return out;

@@ -577,6 +577,7 @@ struct ni_summary {
   bool steps_differ;
   const char *why_durations; /* a constant; NULL */
   struct ni_cost cost;
+  uint32_t cost_run;    /* which of several runs cost and steps are of; 0: there is one */
   struct ni_step *step; /* n_step_bins, each of bin_steps steps; none: steps were not found */
   uint32_t n_step_bins, bin_steps, n_steps;
   char step_mark[128];      /* what ends a step: "AllReduce of 4 B on world" */

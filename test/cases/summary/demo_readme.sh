@@ -18,7 +18,7 @@ shown = " ".join(block.group(1).split())
 said = " ".join(said.split())
 number = re.compile(r"(\d+(?:\.\d+)?)( %| ms| s\b| kB)?")
 # Of the share of own time, the cost and its interval, the bytes of logs; whole numbers without a unit are names and counts.
-NEAR = {" %": lambda x, y: abs(x - y) <= 3, " ms": lambda x, y: abs(x - y) <= 0.15 * x, " s": lambda x, y: abs(x - y) <= 0.05 * x,
+NEAR = {" %": lambda x, y: abs(x - y) <= 3, " ms": lambda x, y: abs(x - y) <= 0.05 * x, " s": lambda x, y: abs(x - y) <= 0.05 * x,
         " kB": lambda x, y: abs(x - y) <= 0.2 * x}
 skeleton = lambda text: number.sub(lambda m: "#" + (m.group(2) or "=" + m.group(1)), text)
 assert skeleton(said) == skeleton(shown), f"README.md:\n{shown}\nthe demo:\n{said}"

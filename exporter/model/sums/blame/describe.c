@@ -505,6 +505,8 @@ static int fill_finding(const struct ni_blame *b, const struct ni_cause *c, doub
     ni_put(&w, "trace LOGS --rank ");
     for (size_t i = 0; i < f->n_processes && i < 8; i++)
       ni_put(&w, "%s%d", i ? "," : "", b->s->process[f->process[i]].rank);
+    if (b->run && !b->r->opt.inputs.run)
+      ni_put(&w, " --run %u", b->run);
   }
   return 0;
 }
@@ -616,6 +618,8 @@ int ni_describe_causes(const struct ni_blame *b, const struct ni_causes *causes,
   }
   if (e == 0 && crowded && !b->run)
     add_undecided(b, crowded, number, s);
+  *s->step_mark = '\0'; /* of an earlier run */
+  s->cost_run = b->run;
   if (b->r->marks.n)
     snprintf(s->step_mark, sizeof s->step_mark, "marks in the logs, the first one \"%s\"",
              ni_safe_text(ni_name_text(&b->r->names, b->r->marks.text), text, sizeof text));

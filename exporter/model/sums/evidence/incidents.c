@@ -340,7 +340,8 @@ static int32_t find_finding(const struct incident_search *w, uint32_t process, i
   for (int near = 0; near < 2; near++)
     for (size_t i = 0; i < w->s->n_findings; i++) {
       const struct ni_finding *f = &w->s->finding[i];
-      if (!is_within_steps(f, step))
+      const bool is_other_run = f->run && w->b->rank[process].run != f->run;
+      if (is_other_run || !is_within_steps(f, step))
         continue;
       if (f->kind == NI_FIND_FLAPPING && !is_in_moment(f, step))
         continue;

@@ -237,6 +237,11 @@ static void print_all(const struct ni_run *r, const struct ni_summary *s) {
   print_path(r, "parquet_series/", "sums by time, also in summary/series.csv");
   print_path(r, "dataset/", "the records, sorted, as one data set");
   print_path(r, "output.log", "what was read and found");
+  if (r->replaces)
+    ni_say(
+        stdout,
+        "all of it in place of the earlier result in %s, which is gone; --output-dir names another folder\n",
+        r->out_dir);
 }
 
 int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r, struct ni_summary *s),

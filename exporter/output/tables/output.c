@@ -240,6 +240,7 @@ int ni_result_begin(struct ni_run *r) {
         "replace only what has the names of a summary",
         r->out_dir);
   }
+  r->replaces = ni_result_earlier(r);
   if (e >= 0)
     e = make_tmp(r);
   return e < 0 ? ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e)) : e;

@@ -418,7 +418,9 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
   if (r->opt.compat)
     return 0;
   if (only_some_operations(&r->opt.filter))
-    s->why_durations = "only some operations were chosen";
+    s->why_durations =
+        "only some operations were chosen; who is late in these may have waited for another "
+        "rank in the others";
   if (s->n_processes < 2 || s->why_durations)
     return ni_roles_tell(&b);
   int e = allocate_ranks(&b, false);

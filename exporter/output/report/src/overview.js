@@ -129,8 +129,8 @@ export function completeness() {
     ],
     [
       page.clocks_disagree,
-      'operation whose clocks disagree: not in the job view',
-      'operations whose clocks disagree: not in the job view',
+      'operation whose clocks disagree: it has no time from the first start to the last stop',
+      'operations whose clocks disagree: they have no time from the first start to the last stop',
     ],
     [i.files_empty, 'empty file', 'empty files'],
   ]

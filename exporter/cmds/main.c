@@ -155,7 +155,10 @@ static bool has_logs(const char *path) {
   return holds;
 }
 
-/* The command whose name is nearly the word; NULL: none is. With a third of the letters wrong it is another word. */
+/*
+ * The command whose name is nearly the word; NULL: none is. With a third of the letters wrong it is another
+ * word.
+ */
 static const char *find_nearest(const char *word) {
   const char *best = NULL;
   const size_t length = strlen(word);

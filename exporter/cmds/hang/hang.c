@@ -21,7 +21,7 @@
 #include "exporter/model/hang/verdict.h"
 #include "exporter/base/process/as_user.h"
 #include "exporter/input/box/sources.h"
-#include "exporter/input/passed_over.h"
+#include "exporter/input/box/passed_over.h"
 
 #define APART_NS UINT64_C(10000000000) /* two looks that are to agree lie so far apart */
 #define GONE_AFTER 3                   /* questions in a row without an answer: --watch by RAS alone ends */

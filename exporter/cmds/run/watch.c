@@ -13,7 +13,7 @@
 #include "exporter/base/text/safe_text.h"
 #include "exporter/cli/command.h"
 #include "exporter/input/box/sources.h"
-#include "exporter/input/passed_over.h"
+#include "exporter/input/box/passed_over.h"
 
 #define SECOND UINT64_C(1000000000)
 #define ASKED_NS (10 * SECOND) /* who has pressed Ctrl-C does not wait for longer */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/out_file.h"
-#include "whole.h"
+#include "exporter/input/whole.h"
 
 /* a million paths of 256 bytes */
 #define LIST_MOST ((size_t)256 << 20)

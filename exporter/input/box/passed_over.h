@@ -7,10 +7,10 @@
  *
  * One thread; ni_passed_over_free(). All 0: nothing is passed over.
  */
-#ifndef NI_PASSED_OVER_H
-#define NI_PASSED_OVER_H
+#ifndef NI_BOX_PASSED_OVER_H
+#define NI_BOX_PASSED_OVER_H
 
-#include "discover.h"
+#include "exporter/input/discover.h"
 
 struct ni_passed_over {
   char *text;  /* the file */

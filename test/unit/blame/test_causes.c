@@ -527,6 +527,39 @@ static void test_congestion_of_many(void **state) {
   }
 }
 
+/*
+ * A ring of messages within a host. Both links of rank 0 are slow: its NVLink. One alone: a link, and nobody
+ * knows of which end. Those two that two ranks have with each other: of which end they are slow is not known,
+ * either.
+ */
+static void test_nvlink_of_rank(void **state) {
+  (void)state;
+  enum { BOTH, ONE, PAIR, HOWS };
+  for (int how = 0; how < HOWS; how++) {
+    struct fabric *f = new_fabric();
+    static const uint32_t ring[LINKS][2] = {{3, 0}, {0, 1}, {1, 2}, {2, 3}},
+                          pair[LINKS][2] = {{1, 0}, {0, 1}, {2, 3}, {3, 2}};
+    for (uint32_t r = 0; r < LINKS; r++)
+      f->process[r].host = 0;
+    for (uint32_t i = 0; i < LINKS; i++) {
+      memcpy(f->of[i], how == PAIR ? pair[i] : ring[i], sizeof f->of[i]);
+      f->link[i].host = 0;
+      f->link[i].from = (int32_t)f->of[i][0];
+      f->link[i].to = (int32_t)f->of[i][1];
+      for (uint32_t k = 0; k < BINS && i < (how == ONE ? 1 : 2); k++)
+        f->us[i][k] = 120;
+    }
+    const struct ni_cause *c = caused(f);
+    assert_non_null(c);
+    if (how == BOTH) {
+      assert_true(f->causes.n == 1 && c->kind == NI_FIND_SLOW_NVLINK && c->level == NI_LEVEL_RANK);
+      assert_true(c->of == 0 && c->n_items == 2);
+    } else
+      assert_int_equal(c->kind, NI_FIND_SLOW_COMM);
+    free_fabric(f);
+  }
+}
+
 static void test_not_slow(void **state) {
   (void)state;
   struct fabric *f = new_fabric(); /* sizes that differ from step to step */
@@ -781,6 +814,7 @@ int main(void) {
       cmocka_unit_test(test_replay),
       cmocka_unit_test(test_crossed),
       cmocka_unit_test(test_flapping),
+      cmocka_unit_test(test_nvlink_of_rank),
       cmocka_unit_test(test_not_slow),
       cmocka_unit_test(test_dense_clock_cost),
       cmocka_unit_test(test_bound_by_clock),

@@ -222,28 +222,35 @@ static void put_slow_comms(struct ni_put_text *w, const struct ni_blame *b, cons
     ni_put(w, "which of its ranks is slow cannot be told");
 }
 
+/* "the NIC of rank 3 on node-0, GPU 3: transfers across it" */
+static void put_rank_link(struct ni_put_text *w, const struct ni_blame *b, uint32_t rank, const char *what) {
+  ni_put(w, "the %s of ", what);
+  put_rank(w, b, rank);
+  if (w->at[-1] == ',') {
+    w->at--;
+    w->left++;
+  }
+  ni_put(w, ": transfers across it");
+}
+
 /* Which transfers are slow, and how much: all the time, or now and then. */
 static void put_slow_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
   char host[81], other[81];
   switch (c->link) {
     case NI_FIND_SLOW_NVLINK:
-      ni_put(w, "host %s: transfers between its GPUs", host_text(b, c->of, host));
+      if (c->level == NI_LEVEL_HOST)
+        ni_put(w, "host %s: transfers between its GPUs", host_text(b, c->of, host));
+      else
+        put_rank_link(w, b, c->of, "NVLink");
       put_slowdown(w, c);
-      ni_put(w, " as like ones on other hosts");
+      ni_put(w, c->level == NI_LEVEL_HOST ? " as like ones on other hosts" : " as like ones elsewhere");
       put_links(w, b, c);
       break;
     case NI_FIND_SLOW_NIC:
       if (c->level == NI_LEVEL_HOST)
         ni_put(w, "host %s: all transfers across its NICs", host_text(b, c->of, host));
-      else {
-        ni_put(w, "the NIC of ");
-        put_rank(w, b, c->of);
-        if (w->at[-1] == ',') {
-          w->at--;
-          w->left++;
-        }
-        ni_put(w, ": transfers across it");
-      }
+      else
+        put_rank_link(w, b, c->of, "NIC");
       put_slowdown(w, c);
       ni_put(w, " as like ones elsewhere");
       put_links(w, b, c);

@@ -1,7 +1,7 @@
 /*
  * Transfers. First the fabric as a whole, in some bins. Then links that are slower than their peers: what all
- * slow links cross, and hardly any fast one, is named. That is a host's NVLink, a host's NICs, the NIC of one
- * rank, or the way between two hosts or two ranks; else the communicator itself.
+ * slow links cross, and hardly any fast one, is named. That is a host's NVLink or that of one rank, a host's NICs,
+ * the NIC of one rank, or the way between two hosts or two ranks; else the communicator itself.
  */
 #include <errno.h>
 #include <math.h>
@@ -22,7 +22,8 @@ enum {
    */
   SLOW_OF_TEN = 8,
   LOCAL_OF_FOUR = 3, /* so many of four links within a host have to be slow for its NVLink to be named */
-  NIC_LINKS_MIN = 2, /* so many slow links cross a slow NIC: one alone may be a slow pair */
+  /* so many slow links cross a slow NIC, or a GPU's NVLink: one alone may be a slow pair */
+  NIC_LINKS_MIN = 2,
   WAY_LINKS_MIN = 3, /* so many cross a slow way between two hosts: two may be a slow pair of ranks */
   DROP_PART = 4      /* a bin belongs to a drop if it is a quarter as slow as drops are in the mean */
 };
@@ -378,7 +379,7 @@ static bool crosses(const struct link_judge *w, const struct suspect *s, uint32_
   const struct ni_blame_link *l = &w->b->link[link];
   bool local = l->host >= 0;
   if (s->kind == NI_FIND_SLOW_NVLINK)
-    return local && l->host == (int32_t)s->of;
+    return local && (s->level == NI_LEVEL_HOST ? l->host == (int32_t)s->of : has_rank(l, s->of));
   if (s->level == NI_LEVEL_COMM)
     return link == s->of || is_slow_beside(w, link, s->of);
   if (local)
@@ -743,18 +744,32 @@ static int explain_link(struct link_judge *w, uint32_t link) {
   return name_suspect(w, &best);
 }
 
+/*
+ * Names what makes a link within a host slow: all links of the host, or those of one GPU. A GPU in a ring of
+ * messages has two, one to each side, and each of them alone would cost nothing, for the ring would wait for
+ * the other.
+ */
+static int explain_local_link(struct link_judge *w, uint32_t link) {
+  const struct ni_blame_link *l = &w->b->link[link];
+  struct suspect best = {NI_FIND_SLOW_NVLINK, NI_LEVEL_HOST, (uint32_t)l->host, NI_BLAME_NONE};
+  struct fit f = count_fit(w, &best);
+  bool tie = false;
+  if (f.slow * 4 >= f.all * LOCAL_OF_FOUR)
+    return name_suspect(w, &best);
+  f = (struct fit){0};
+  for (uint32_t i = 0; i < l->n_ranks && i < SUSPECTS_MAX; i++)
+    consider_suspect(w, &(struct suspect){NI_FIND_SLOW_NVLINK, NI_LEVEL_RANK, l->rank[i], NI_BLAME_NONE},
+                     NIC_LINKS_MIN, &best, &f, &tie);
+  if (!f.slow || tie)
+    best = (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, link, NI_BLAME_NONE};
+  return name_suspect(w, &best);
+}
+
 static int explain_local_links(struct link_judge *w) {
   int e = 0;
-  for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++) {
-    const struct ni_blame_link *l = &w->b->link[i];
-    if (w->link[i].state != SLOW || l->host < 0)
-      continue;
-    struct suspect s = {NI_FIND_SLOW_NVLINK, NI_LEVEL_HOST, (uint32_t)l->host, NI_BLAME_NONE};
-    struct fit f = count_fit(w, &s);
-    if (f.slow * 4 < f.all * LOCAL_OF_FOUR)
-      s = (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, i, NI_BLAME_NONE};
-    e = name_suspect(w, &s);
-  }
+  for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++)
+    if (w->link[i].state == SLOW && w->b->link[i].host >= 0)
+      e = explain_local_link(w, i);
   return e;
 }
 

@@ -508,6 +508,41 @@ static void test_congestion(void **state) {
   }
 }
 
+/* Two links alone are slow in two bins: by many operations each, by few, and by one that nobody counted. */
+static void test_congestion_of_two(void **state) {
+  (void)state;
+  static uint8_t ops[BINS];
+  for (int many = 0; many < 2; many++) {
+    for (int counted = 0; counted < 2; counted++) {
+      struct fabric *f = new_fabric();
+      f->b.n_links = 2;
+      memset(ops, many ? 4 : 3, sizeof ops);
+      for (uint32_t i = 0; i < 2; i++) {
+        f->link[i].ops = counted ? ops : NULL;
+        f->us[i][10] = f->us[i][30] = 400;
+      }
+      const struct ni_cause *c = caused(f);
+      const bool is_congestion = c && c->kind == NI_FIND_CONGESTION && c->bins_hit == 2;
+      assert_int_equal(is_congestion, many && counted);
+      free_fabric(f);
+    }
+  }
+}
+
+/* The shortest of how many: of a bin of two steps the fewer; where one of them has none the other's. */
+static void test_alike_of_two_steps(void **state) {
+  (void)state;
+  struct ni_blame_cell cell[2] = {{.places = 1}, {.places = 1}};
+  struct ni_blame_link_cell link[4] = {{0}};
+  link[0].n = link[1].n = 9;
+  link[0].alike = link[1].alike = 7;
+  link[2].n = 5;
+  link[2].alike = 4;
+  struct ni_blame_rank o = {.cell = cell, .link_cell = link, .max_slots = 2, .n_bins = 2, .bin_steps = 1};
+  ni_blame_coarsen(&o);
+  assert_true(link[0].alike == 4 && link[0].n == 14 && link[1].alike == 7 && link[1].n == 9);
+}
+
 /* All transfers take 15 % longer for a while: four links may do so by chance, eight do not. */
 static void test_congestion_of_many(void **state) {
   (void)state;
@@ -821,6 +856,8 @@ int main(void) {
       cmocka_unit_test(test_pauses_behind_first_steps),
       cmocka_unit_test(test_late_behind_first_steps),
       cmocka_unit_test(test_congestion),
+      cmocka_unit_test(test_congestion_of_two),
+      cmocka_unit_test(test_alike_of_two_steps),
       cmocka_unit_test(test_congestion_of_many),
       cmocka_unit_test(test_usual_transfer),
       cmocka_unit_test(test_uneven_cost),

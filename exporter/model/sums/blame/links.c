@@ -87,10 +87,10 @@ static float get_drop_threshold(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CA
 
 /*
  * How slow most links across hosts are in each bin, compared with their own quiet time; NAN: not known.
- * links: by bin: so many say it.
+ * links, ops: by bin: so many say it, by the shortest of so many operations. x: scratch.
  */
 static void compare_fabric(const struct link_judge *w, uint32_t judged, float *ratio, uint32_t *links,
-                           float *x) {
+                           uint32_t *ops, float *x) {
   const struct ni_blame *b = w->b;
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;
@@ -101,6 +101,7 @@ static void compare_fabric(const struct link_judge *w, uint32_t judged, float *r
       if (!is_of_fabric || isnan(l->us[k]))
         continue;
       x[n++] = l->us[k] / l->quiet_us;
+      ops[k] += l->ops ? l->ops[k] : 0;
       all |= l->n_ranks == judged;
     }
     ratio[k] = n ? ni_blame_quantile(x, n, 0.25) : NAN;
@@ -112,12 +113,13 @@ static void compare_fabric(const struct link_judge *w, uint32_t judged, float *r
 
 /*
  * Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. Alone a bin
- * may be one slow operation, but not where several links are far slower than chance makes them.
+ * may be one slow operation, but not where several links, or many operations, are far slower than chance
+ * makes them.
  */
 static int find_congestion(struct link_judge *w) {
   const struct ni_blame *b = w->b;
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x), *ratio = malloc((b->bins + 1) * sizeof *ratio);
-  uint32_t *links = calloc(b->bins + 1, sizeof *links);
+  uint32_t *links = calloc(2 * (size_t)b->bins + 1, sizeof *links), *ops = links ? links + b->bins : NULL;
   uint32_t hit = 0, far = 0, from = b->bins, to = 0, judged = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     judged += b->rank[i].judged;
@@ -130,13 +132,14 @@ static int find_congestion(struct link_judge *w) {
     free(links);
     return -ENOMEM;
   }
-  compare_fabric(w, judged, ratio, links, x);
+  compare_fabric(w, judged, ratio, links, ops, x);
   const float noise = measure_noise(ratio, b->bins, x), drop = 1 + get_drop_threshold(noise);
   for (uint32_t k = 1; k + 1 < b->bins; k++) {
     const float least = links[k] < NI_CAUSE_LIKE_MIN ? NI_CAUSE_CROWDED : NI_CAUSE_CROWDED_OF_MANY;
     const float floor = fmaxf(least, 1 + NI_CAUSE_CROWDED_APART * noise);
     const bool is_in_row = ratio[k - 1] > floor || ratio[k + 1] > floor;
-    const bool is_far = links[k] >= NI_CAUSE_CROWDED_LINKS && ratio[k] >= drop;
+    const bool is_sure = links[k] >= NI_CAUSE_CROWDED_LINKS || ops[k] >= NI_CAUSE_CROWDED_OPS;
+    const bool is_far = is_sure && ratio[k] >= drop;
     if (!(ratio[k] > floor && (is_in_row || is_far)))
       continue;
     w->out->crowded[k] = true;

@@ -567,30 +567,35 @@ static int by_cost(const void *a, const void *b) {
 
 /*
  * Behind all findings: where all links of congestion, one of these, touch one host, its NICs would look like
- * the network.
+ * the network. Where they touch several hosts it may be any of these, so none is named.
  */
 static void add_undecided(const struct ni_blame *b, const struct ni_cause *c, size_t number,
                           struct ni_summary *s) {
   char name[81];
-  for (uint32_t h = 0; h < s->n_hosts && s->n_findings < NI_SUM_FINDINGS; h++) {
-    if (!ni_cause_touches_host(b, c, h))
-      continue;
-    struct ni_finding *f = &s->finding[s->n_findings++];
-    *f = (struct ni_finding){.kind = NI_FIND_UNDECIDED,
-                             .level = NI_LEVEL_JOB,
-                             .other = UINT32_MAX,
-                             .from_step = -1,
-                             .to_step = -1,
-                             .low_us = NAN,
-                             .high_us = NAN,
-                             .value = NAN,
-                             .note = true};
-    snprintf(f->text, sizeof f->text,
-             "undecided: whether finding %zu is the network or one host, since all links across hosts "
-             "touch %s; counters of its NICs and GPUs would tell (nccl-inspector counters)",
-             number, host_text(b, h, name));
+  uint32_t hosts = 0, first = 0;
+  for (uint32_t h = 0; h < s->n_hosts; h++)
+    if (ni_cause_touches_host(b, c, h) && hosts++ == 0)
+      first = h;
+  if (!hosts || s->n_findings == NI_SUM_FINDINGS)
     return;
-  }
+  struct ni_finding *f = &s->finding[s->n_findings++];
+  *f = (struct ni_finding){.kind = NI_FIND_UNDECIDED,
+                           .level = NI_LEVEL_JOB,
+                           .other = UINT32_MAX,
+                           .from_step = -1,
+                           .to_step = -1,
+                           .low_us = NAN,
+                           .high_us = NAN,
+                           .value = NAN,
+                           .note = true};
+  struct ni_put_text w = {f->text, sizeof f->text};
+  ni_put(&w, "undecided: whether finding %zu is the network or one host, since all links across hosts touch ",
+         number);
+  if (hosts == 1)
+    ni_put(&w, "%s; counters of its", host_text(b, first, name));
+  else
+    ni_put(&w, "each of %s hosts; counters of their", NI_COUNT(hosts));
+  ni_put(&w, " NICs and GPUs would tell (nccl-inspector counters)");
 }
 
 int ni_describe_causes(const struct ni_blame *b, const struct ni_causes *causes,

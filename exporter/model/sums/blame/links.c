@@ -1,7 +1,7 @@
 /*
  * Transfers. First the fabric as a whole, in some bins. Then links that are slower than their peers: what all
- * slow links cross, and hardly any fast one, is named. That is a host's NVLink or that of one rank, a host's NICs,
- * the NIC of one rank, or the way between two hosts or two ranks; else the communicator itself.
+ * slow links cross, and hardly any fast one, is named. That is the NVLink of a host or of one rank, a host's
+ * NICs, the NIC of one rank, or the way between two hosts or two ranks; else the communicator itself.
  */
 #include <errno.h>
 #include <math.h>

@@ -82,7 +82,7 @@ static uint32_t find_crossing_bin(const struct congestion_search *w, const struc
   return k <= 0 ? 0 : k >= w->bins ? w->bins - 1 : (uint32_t)k;
 }
 
-/* Compares each with the lower quartile of its peers: half of these can be slow. Returns how many have one. */
+/* Compares each with the lower quartile of its peers: half can be slow. Returns how many have one. */
 static size_t compare_with_peers(struct congestion_search *w) {
   const struct ni_crossing *c = w->s->crossing;
   size_t compared = 0;

@@ -4,9 +4,9 @@
  *
  * Where own time is not known there are no steps, so no bins of steps either. But a collective's least
  * duration is its transfer, whoever came late, and is known of each that was kept. Those of one
- * communicator, function and size are beside their own lower quartile; time is cut so that each bin has a few. A
- * bin in which nearly all of them take longer is crowded, if most communicators across hosts, or the one
- * that has all ranks, do so.
+ * communicator, function and size are beside their own lower quartile, since half of the run can be slow.
+ * Time is cut so that each bin has a few. A bin in which nearly all of them take longer is crowded, if most
+ * communicators across hosts, or the one that has all ranks, do so.
  *
  * What it costs is told by the clock: numbers of operations say how far the job came, also where records
  * are left out. In crowded bins it took so much longer for as many numbers as in the others. So it does

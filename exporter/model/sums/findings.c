@@ -602,10 +602,15 @@ static int name_congestion(struct ni_summary *s, struct finding_list *out) {
          "otherwise; the job came as far as otherwise %s later",
          ni_duration_text(c.crowded_us, crowded), ni_duration_text((double)(c.from_us - s->first_us), from),
          ni_duration_text((double)(c.to_us - s->first_us), to), c.ratio, ni_duration_text(c.lost_us, lost));
-  if (c.host != UINT32_MAX)
+  if (c.hosts == 1)
     ni_put(&w,
            " (or one host: all communicators across hosts have ranks on %s; counters of its NICs would tell)",
            ni_safe_text(s->host[c.host].name, host, sizeof host));
+  else if (c.hosts)
+    ni_put(&w,
+           " (or one host: all communicators across hosts have ranks on each of %s hosts; counters of their "
+           "NICs would tell)",
+           NI_COUNT(c.hosts));
   return 0;
 }
 

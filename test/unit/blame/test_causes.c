@@ -508,6 +508,41 @@ static void test_congestion(void **state) {
   }
 }
 
+/* Two links alone are slow in two bins: by many operations each, by few, and by one that nobody counted. */
+static void test_congestion_of_two(void **state) {
+  (void)state;
+  static uint8_t ops[BINS];
+  for (int many = 0; many < 2; many++) {
+    for (int counted = 0; counted < 2; counted++) {
+      struct fabric *f = new_fabric();
+      f->b.n_links = 2;
+      memset(ops, many ? 4 : 3, sizeof ops);
+      for (uint32_t i = 0; i < 2; i++) {
+        f->link[i].ops = counted ? ops : NULL;
+        f->us[i][10] = f->us[i][30] = 400;
+      }
+      const struct ni_cause *c = caused(f);
+      const bool is_congestion = c && c->kind == NI_FIND_CONGESTION && c->bins_hit == 2;
+      assert_int_equal(is_congestion, many && counted);
+      free_fabric(f);
+    }
+  }
+}
+
+/* The shortest of how many: of a bin of two steps the fewer; where one of them has none the other's. */
+static void test_alike_of_two_steps(void **state) {
+  (void)state;
+  struct ni_blame_cell cell[2] = {{.places = 1}, {.places = 1}};
+  struct ni_blame_link_cell link[4] = {{0}};
+  link[0].n = link[1].n = 9;
+  link[0].alike = link[1].alike = 7;
+  link[2].n = 5;
+  link[2].alike = 4;
+  struct ni_blame_rank o = {.cell = cell, .link_cell = link, .max_slots = 2, .n_bins = 2, .bin_steps = 1};
+  ni_blame_coarsen(&o);
+  assert_true(link[0].alike == 4 && link[0].n == 14 && link[1].alike == 7 && link[1].n == 9);
+}
+
 /* All transfers take 15 % longer for a while: four links may do so by chance, eight do not. */
 static void test_congestion_of_many(void **state) {
   (void)state;
@@ -523,6 +558,39 @@ static void test_congestion_of_many(void **state) {
     f->b.n_links = how ? LINKS : 2 * LINKS;
     const struct ni_cause *c = caused(f);
     assert_true(how ? !c : c && c->kind == NI_FIND_CONGESTION && c->bins_hit == 4);
+    free_fabric(f);
+  }
+}
+
+/*
+ * A ring of messages within a host. Both links of rank 0 are slow: its NVLink. One alone: a link, and nobody
+ * knows of which end. Those two that two ranks have with each other: of which end they are slow is not known,
+ * either.
+ */
+static void test_nvlink_of_rank(void **state) {
+  (void)state;
+  enum { BOTH, ONE, PAIR, HOWS };
+  for (int how = 0; how < HOWS; how++) {
+    struct fabric *f = new_fabric();
+    static const uint32_t ring[LINKS][2] = {{3, 0}, {0, 1}, {1, 2}, {2, 3}},
+                          pair[LINKS][2] = {{1, 0}, {0, 1}, {2, 3}, {3, 2}};
+    for (uint32_t r = 0; r < LINKS; r++)
+      f->process[r].host = 0;
+    for (uint32_t i = 0; i < LINKS; i++) {
+      memcpy(f->of[i], how == PAIR ? pair[i] : ring[i], sizeof f->of[i]);
+      f->link[i].host = 0;
+      f->link[i].from = (int32_t)f->of[i][0];
+      f->link[i].to = (int32_t)f->of[i][1];
+      for (uint32_t k = 0; k < BINS && i < (how == ONE ? 1 : 2); k++)
+        f->us[i][k] = 120;
+    }
+    const struct ni_cause *c = caused(f);
+    assert_non_null(c);
+    if (how == BOTH) {
+      assert_true(f->causes.n == 1 && c->kind == NI_FIND_SLOW_NVLINK && c->level == NI_LEVEL_RANK);
+      assert_true(c->of == 0 && c->n_items == 2);
+    } else
+      assert_int_equal(c->kind, NI_FIND_SLOW_COMM);
     free_fabric(f);
   }
 }
@@ -781,12 +849,15 @@ int main(void) {
       cmocka_unit_test(test_replay),
       cmocka_unit_test(test_crossed),
       cmocka_unit_test(test_flapping),
+      cmocka_unit_test(test_nvlink_of_rank),
       cmocka_unit_test(test_not_slow),
       cmocka_unit_test(test_dense_clock_cost),
       cmocka_unit_test(test_bound_by_clock),
       cmocka_unit_test(test_pauses_behind_first_steps),
       cmocka_unit_test(test_late_behind_first_steps),
       cmocka_unit_test(test_congestion),
+      cmocka_unit_test(test_congestion_of_two),
+      cmocka_unit_test(test_alike_of_two_steps),
       cmocka_unit_test(test_congestion_of_many),
       cmocka_unit_test(test_usual_transfer),
       cmocka_unit_test(test_uneven_cost),

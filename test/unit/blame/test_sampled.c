@@ -38,16 +38,16 @@ static struct ni_summary job(void) {
 }
 
 /*
- * One of some numbers a step. Where it is crowded transfers take twice as long, and the steps as `slower`
- * says.
+ * One of some numbers a step. From one of them on, up to 120, it is crowded: transfers take twice as long, and
+ * the steps as `slower` says.
  */
-static struct ni_congestion crowded(uint32_t comms, uint32_t slow_comms, double slower) {
+static struct ni_congestion crowded_since(uint32_t from, uint32_t comms, uint32_t slow_comms, double slower) {
   struct ni_summary s = job();
   struct ni_crossings l = {0};
   struct ni_congestion out;
   int64_t at = 1000000;
   for (uint32_t i = 0; i < EACH; i++) {
-    const bool slow = i >= 80 && i < 120;
+    const bool slow = i >= from && i < 120;
     for (uint32_t c = 0; c < comms; c++) {
       const struct ni_crossing x = {.at_us = at + c,
                                     .sn = i * 5u,
@@ -64,6 +64,10 @@ static struct ni_congestion crowded(uint32_t comms, uint32_t slow_comms, double 
   return out;
 }
 
+static struct ni_congestion crowded(uint32_t comms, uint32_t slow_comms, double slower) {
+  return crowded_since(80, comms, slow_comms, slower);
+}
+
 static void test_congestion(void **state) {
   (void)state;
   struct ni_congestion c = crowded(2, 2, 1.3);
@@ -74,7 +78,9 @@ static void test_congestion(void **state) {
   assert_true(crowded(2, 2, 1).lost_us < 0.1 * 40 * STEP_US); /* hidden beside computing: it costs nothing */
   assert_true(crowded(2, 1, 1.3).ratio == 0);                 /* one of two: it is on the way of that one */
   assert_true(crowded(2, 0, 1.3).ratio == 0);
-  assert_true(crowded(1, 1, 1.3).ratio == 0); /* one alone, of some ranks */
+  assert_true(crowded(1, 1, 1.3).ratio == 0);        /* one alone, of some ranks */
+  c = crowded_since(120 - 6 * EACH / 10, 2, 2, 1.3); /* most of the time */
+  assert_true(c.ratio > 1.9 && c.ratio < 2.1 && c.spells == 1);
 }
 
 /* However they are put together, the same ones stay. */

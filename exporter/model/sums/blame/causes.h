@@ -105,9 +105,14 @@
 #define NI_CAUSE_CROWDED_APART 4.0f
 /* There are so many of these bins, as a share of the run, and three at least, */
 #define NI_CAUSE_CROWDED_BINS 0.02f
-/* or so many in which so many links are as slow as a link that drops. */
+/* or so many in which so many links are as slow as a link that drops, */
 #define NI_CAUSE_CROWDED_FAR 2u
 #define NI_CAUSE_CROWDED_LINKS 3u
+/*
+ * or so many operations of fewer links. What stops for a moment slows one of them. They are more than links,
+ * since operations of one link follow each other.
+ */
+#define NI_CAUSE_CROWDED_OPS 8u
 
 /* ---- which causes are named: shares are of the run ---- */
 

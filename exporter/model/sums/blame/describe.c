@@ -222,28 +222,35 @@ static void put_slow_comms(struct ni_put_text *w, const struct ni_blame *b, cons
     ni_put(w, "which of its ranks is slow cannot be told");
 }
 
+/* "the NIC of rank 3 on node-0, GPU 3: transfers across it" */
+static void put_rank_link(struct ni_put_text *w, const struct ni_blame *b, uint32_t rank, const char *what) {
+  ni_put(w, "the %s of ", what);
+  put_rank(w, b, rank);
+  if (w->at[-1] == ',') {
+    w->at--;
+    w->left++;
+  }
+  ni_put(w, ": transfers across it");
+}
+
 /* Which transfers are slow, and how much: all the time, or now and then. */
 static void put_slow_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
   char host[81], other[81];
   switch (c->link) {
     case NI_FIND_SLOW_NVLINK:
-      ni_put(w, "host %s: transfers between its GPUs", host_text(b, c->of, host));
+      if (c->level == NI_LEVEL_HOST)
+        ni_put(w, "host %s: transfers between its GPUs", host_text(b, c->of, host));
+      else
+        put_rank_link(w, b, c->of, "NVLink");
       put_slowdown(w, c);
-      ni_put(w, " as like ones on other hosts");
+      ni_put(w, c->level == NI_LEVEL_HOST ? " as like ones on other hosts" : " as like ones elsewhere");
       put_links(w, b, c);
       break;
     case NI_FIND_SLOW_NIC:
       if (c->level == NI_LEVEL_HOST)
         ni_put(w, "host %s: all transfers across its NICs", host_text(b, c->of, host));
-      else {
-        ni_put(w, "the NIC of ");
-        put_rank(w, b, c->of);
-        if (w->at[-1] == ',') {
-          w->at--;
-          w->left++;
-        }
-        ni_put(w, ": transfers across it");
-      }
+      else
+        put_rank_link(w, b, c->of, "NIC");
       put_slowdown(w, c);
       ni_put(w, " as like ones elsewhere");
       put_links(w, b, c);
@@ -560,30 +567,35 @@ static int by_cost(const void *a, const void *b) {
 
 /*
  * Behind all findings: where all links of congestion, one of these, touch one host, its NICs would look like
- * the network.
+ * the network. Where they touch several hosts it may be any of these, so none is named.
  */
 static void add_undecided(const struct ni_blame *b, const struct ni_cause *c, size_t number,
                           struct ni_summary *s) {
   char name[81];
-  for (uint32_t h = 0; h < s->n_hosts && s->n_findings < NI_SUM_FINDINGS; h++) {
-    if (!ni_cause_touches_host(b, c, h))
-      continue;
-    struct ni_finding *f = &s->finding[s->n_findings++];
-    *f = (struct ni_finding){.kind = NI_FIND_UNDECIDED,
-                             .level = NI_LEVEL_JOB,
-                             .other = UINT32_MAX,
-                             .from_step = -1,
-                             .to_step = -1,
-                             .low_us = NAN,
-                             .high_us = NAN,
-                             .value = NAN,
-                             .note = true};
-    snprintf(f->text, sizeof f->text,
-             "undecided: whether finding %zu is the network or one host, since all links across hosts "
-             "touch %s; counters of its NICs and GPUs would tell (nccl-inspector counters)",
-             number, host_text(b, h, name));
+  uint32_t hosts = 0, first = 0;
+  for (uint32_t h = 0; h < s->n_hosts; h++)
+    if (ni_cause_touches_host(b, c, h) && hosts++ == 0)
+      first = h;
+  if (!hosts || s->n_findings == NI_SUM_FINDINGS)
     return;
-  }
+  struct ni_finding *f = &s->finding[s->n_findings++];
+  *f = (struct ni_finding){.kind = NI_FIND_UNDECIDED,
+                           .level = NI_LEVEL_JOB,
+                           .other = UINT32_MAX,
+                           .from_step = -1,
+                           .to_step = -1,
+                           .low_us = NAN,
+                           .high_us = NAN,
+                           .value = NAN,
+                           .note = true};
+  struct ni_put_text w = {f->text, sizeof f->text};
+  ni_put(&w, "undecided: whether finding %zu is the network or one host, since all links across hosts touch ",
+         number);
+  if (hosts == 1)
+    ni_put(&w, "%s; counters of its", host_text(b, first, name));
+  else
+    ni_put(&w, "each of %s hosts; counters of their", NI_COUNT(hosts));
+  ni_put(&w, " NICs and GPUs would tell (nccl-inspector counters)");
 }
 
 int ni_describe_causes(const struct ni_blame *b, const struct ni_causes *causes,

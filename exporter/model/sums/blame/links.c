@@ -1,7 +1,7 @@
 /*
  * Transfers. First the fabric as a whole, in some bins. Then links that are slower than their peers: what all
- * slow links cross, and hardly any fast one, is named. That is a host's NVLink, a host's NICs, the NIC of one
- * rank, or the way between two hosts or two ranks; else the communicator itself.
+ * slow links cross, and hardly any fast one, is named. That is the NVLink of a host or of one rank, a host's
+ * NICs, the NIC of one rank, or the way between two hosts or two ranks; else the communicator itself.
  */
 #include <errno.h>
 #include <math.h>
@@ -22,7 +22,8 @@ enum {
    */
   SLOW_OF_TEN = 8,
   LOCAL_OF_FOUR = 3, /* so many of four links within a host have to be slow for its NVLink to be named */
-  NIC_LINKS_MIN = 2, /* so many slow links cross a slow NIC: one alone may be a slow pair */
+  /* so many slow links cross a slow NIC, or a GPU's NVLink: one alone may be a slow pair */
+  NIC_LINKS_MIN = 2,
   WAY_LINKS_MIN = 3, /* so many cross a slow way between two hosts: two may be a slow pair of ranks */
   DROP_PART = 4      /* a bin belongs to a drop if it is a quarter as slow as drops are in the mean */
 };
@@ -86,10 +87,10 @@ static float get_drop_threshold(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CA
 
 /*
  * How slow most links across hosts are in each bin, compared with their own quiet time; NAN: not known.
- * links: by bin: so many say it.
+ * links, ops: by bin: so many say it, by the shortest of so many operations. x: scratch.
  */
 static void compare_fabric(const struct link_judge *w, uint32_t judged, float *ratio, uint32_t *links,
-                           float *x) {
+                           uint32_t *ops, float *x) {
   const struct ni_blame *b = w->b;
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;
@@ -100,6 +101,7 @@ static void compare_fabric(const struct link_judge *w, uint32_t judged, float *r
       if (!is_of_fabric || isnan(l->us[k]))
         continue;
       x[n++] = l->us[k] / l->quiet_us;
+      ops[k] += l->ops ? l->ops[k] : 0;
       all |= l->n_ranks == judged;
     }
     ratio[k] = n ? ni_blame_quantile(x, n, 0.25) : NAN;
@@ -111,12 +113,13 @@ static void compare_fabric(const struct link_judge *w, uint32_t judged, float *r
 
 /*
  * Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. Alone a bin
- * may be one slow operation, but not where several links are far slower than chance makes them.
+ * may be one slow operation, but not where several links, or many operations, are far slower than chance
+ * makes them.
  */
 static int find_congestion(struct link_judge *w) {
   const struct ni_blame *b = w->b;
   float *x = malloc((b->n_links + b->bins + 1) * sizeof *x), *ratio = malloc((b->bins + 1) * sizeof *ratio);
-  uint32_t *links = calloc(b->bins + 1, sizeof *links);
+  uint32_t *links = calloc(2 * (size_t)b->bins + 1, sizeof *links), *ops = links ? links + b->bins : NULL;
   uint32_t hit = 0, far = 0, from = b->bins, to = 0, judged = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     judged += b->rank[i].judged;
@@ -129,13 +132,14 @@ static int find_congestion(struct link_judge *w) {
     free(links);
     return -ENOMEM;
   }
-  compare_fabric(w, judged, ratio, links, x);
+  compare_fabric(w, judged, ratio, links, ops, x);
   const float noise = measure_noise(ratio, b->bins, x), drop = 1 + get_drop_threshold(noise);
   for (uint32_t k = 1; k + 1 < b->bins; k++) {
     const float least = links[k] < NI_CAUSE_LIKE_MIN ? NI_CAUSE_CROWDED : NI_CAUSE_CROWDED_OF_MANY;
     const float floor = fmaxf(least, 1 + NI_CAUSE_CROWDED_APART * noise);
     const bool is_in_row = ratio[k - 1] > floor || ratio[k + 1] > floor;
-    const bool is_far = links[k] >= NI_CAUSE_CROWDED_LINKS && ratio[k] >= drop;
+    const bool is_sure = links[k] >= NI_CAUSE_CROWDED_LINKS || ops[k] >= NI_CAUSE_CROWDED_OPS;
+    const bool is_far = is_sure && ratio[k] >= drop;
     if (!(ratio[k] > floor && (is_in_row || is_far)))
       continue;
     w->out->crowded[k] = true;
@@ -378,7 +382,7 @@ static bool crosses(const struct link_judge *w, const struct suspect *s, uint32_
   const struct ni_blame_link *l = &w->b->link[link];
   bool local = l->host >= 0;
   if (s->kind == NI_FIND_SLOW_NVLINK)
-    return local && l->host == (int32_t)s->of;
+    return local && (s->level == NI_LEVEL_HOST ? l->host == (int32_t)s->of : has_rank(l, s->of));
   if (s->level == NI_LEVEL_COMM)
     return link == s->of || is_slow_beside(w, link, s->of);
   if (local)
@@ -743,18 +747,32 @@ static int explain_link(struct link_judge *w, uint32_t link) {
   return name_suspect(w, &best);
 }
 
+/*
+ * Names what makes a link within a host slow: all links of the host, or those of one GPU. A GPU in a ring of
+ * messages has two, one to each side, and each of them alone would cost nothing, for the ring would wait for
+ * the other.
+ */
+static int explain_local_link(struct link_judge *w, uint32_t link) {
+  const struct ni_blame_link *l = &w->b->link[link];
+  struct suspect best = {NI_FIND_SLOW_NVLINK, NI_LEVEL_HOST, (uint32_t)l->host, NI_BLAME_NONE};
+  struct fit f = count_fit(w, &best);
+  bool tie = false;
+  if (f.slow * 4 >= f.all * LOCAL_OF_FOUR)
+    return name_suspect(w, &best);
+  f = (struct fit){0};
+  for (uint32_t i = 0; i < l->n_ranks && i < SUSPECTS_MAX; i++)
+    consider_suspect(w, &(struct suspect){NI_FIND_SLOW_NVLINK, NI_LEVEL_RANK, l->rank[i], NI_BLAME_NONE},
+                     NIC_LINKS_MIN, &best, &f, &tie);
+  if (!f.slow || tie)
+    best = (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, link, NI_BLAME_NONE};
+  return name_suspect(w, &best);
+}
+
 static int explain_local_links(struct link_judge *w) {
   int e = 0;
-  for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++) {
-    const struct ni_blame_link *l = &w->b->link[i];
-    if (w->link[i].state != SLOW || l->host < 0)
-      continue;
-    struct suspect s = {NI_FIND_SLOW_NVLINK, NI_LEVEL_HOST, (uint32_t)l->host, NI_BLAME_NONE};
-    struct fit f = count_fit(w, &s);
-    if (f.slow * 4 < f.all * LOCAL_OF_FOUR)
-      s = (struct suspect){NI_FIND_SLOW_COMM, NI_LEVEL_COMM, i, NI_BLAME_NONE};
-    e = name_suspect(w, &s);
-  }
+  for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++)
+    if (w->link[i].state == SLOW && w->b->link[i].host >= 0)
+      e = explain_local_link(w, i);
   return e;
 }
 

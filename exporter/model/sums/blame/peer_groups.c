@@ -36,6 +36,7 @@ void ni_blame_free_links(struct ni_blame *b) {
   for (uint32_t i = 0; i < b->n_links; i++) {
     free(b->link[i].rank);
     free(b->link[i].us);
+    free(b->link[i].ops);
     free(b->link[i].longest);
     free(b->link[i].longest_of);
   }
@@ -310,7 +311,9 @@ static int add_rank_to_link(struct ni_blame *b, struct ni_blame_link *l, uint32_
   const struct ni_blame_slot *s = &o->slot[slot];
   size_t cap = l->n_ranks;
   if (!l->us) {
-    if (!(l->us = malloc((b->bins + 1) * sizeof *l->us)))
+    l->us = malloc((b->bins + 1) * sizeof *l->us);
+    l->ops = calloc(b->bins + 1, sizeof *l->ops);
+    if (!l->us || !l->ops)
       return -ENOMEM;
     for (uint32_t k = 0; k < b->bins; k++)
       l->us[k] = NAN;
@@ -336,6 +339,8 @@ static int add_rank_to_link(struct ni_blame *b, struct ni_blame_link *l, uint32_
     if (first == NI_BLAME_NONE)
       first = at;
     float us = c->least / (float)c->n;
+    if (isnan(l->us[at]) || c->alike < l->ops[at])
+      l->ops[at] = c->alike;
     if (isnan(l->us[at]) || us < l->us[at])
       l->us[at] = us;
   }

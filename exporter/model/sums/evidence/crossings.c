@@ -12,7 +12,7 @@
 #include "exporter/model/sums/ranks/quantile.h"
 
 enum {
-  ALIKE_MIN = 8, /* of one communicator, function and size: else their median is one of them */
+  ALIKE_MIN = 8, /* of one communicator, function and size: else their baseline is one of them */
   BIN_MIN = 6,   /* operations of a bin, in the mean */
   BINS_MIN = 12,
   BINS_MAX = 100,
@@ -66,7 +66,7 @@ void ni_crossings_free(struct ni_crossings *l) {
 
 struct congestion_search {
   struct ni_summary *s;
-  float *ratio; /* by crossing: times the median of its peers; NAN: it has too few */
+  float *ratio; /* by crossing: times the baseline of its peers; NAN: it has too few */
   float *x;     /* scratch, for all crossings */
   float *bin_ratio;
   bool *crowded; /* by bin */
@@ -82,14 +82,15 @@ static uint32_t find_crossing_bin(const struct congestion_search *w, const struc
   return k <= 0 ? 0 : k >= w->bins ? w->bins - 1 : (uint32_t)k;
 }
 
-/* Compares each with the median of its peers. Returns how many have one. */
+/* Compares each with the lower quartile of its peers: half can be slow. Returns how many have one. */
 static size_t compare_with_peers(struct congestion_search *w) {
   const struct ni_crossing *c = w->s->crossing;
   size_t compared = 0;
   for (size_t from = 0, to; from < w->s->n_crossings; from = to) {
     for (to = from; to < w->s->n_crossings && c[to].comm == c[from].comm && c[to].cell == c[from].cell; to++)
       w->x[to - from] = c[to].us;
-    const float baseline = to - from >= ALIKE_MIN ? ni_blame_quantile(w->x, to - from, 0.5) : NAN;
+    const float baseline =
+        to - from >= ALIKE_MIN ? ni_blame_quantile(w->x, to - from, NI_CAUSE_BASELINE) : NAN;
     for (size_t i = from; i < to; i++)
       w->ratio[i] = baseline > 0 ? c[i].us / baseline : NAN;
     if (baseline > 0)
@@ -114,7 +115,7 @@ static int fill_bin_ratios(struct congestion_search *w) {
       w->x[at[find_crossing_bin(w, &w->s->crossing[i]) + 1]++] = w->ratio[i];
   for (uint32_t k = 0; k < w->bins; k++) {
     const size_t many = at[k + 1] - at[k];
-    w->bin_ratio[k] = many ? ni_blame_quantile(w->x + at[k], many, 0.25) : NAN;
+    w->bin_ratio[k] = many ? ni_blame_quantile(w->x + at[k], many, NI_CAUSE_BASELINE) : NAN;
   }
   free(at);
   return 0;
@@ -138,13 +139,13 @@ static bool find_crowded_bins(struct congestion_search *w) {
   return hit >= CROWDED_MIN;
 }
 
-/* The median of a communicator's in crowded bins; *n: so many. */
+/* The lower quartile of a communicator's in crowded bins, as its baseline is one; *n: so many. */
 static float find_slowdown(struct congestion_search *w, size_t from, size_t to, size_t *n) {
   *n = 0;
   for (size_t i = from; i < to; i++)
     if (!isnan(w->ratio[i]) && w->crowded[find_crossing_bin(w, &w->s->crossing[i])])
       w->x[(*n)++] = w->ratio[i];
-  return *n ? ni_blame_quantile(w->x, *n, 0.5) : NAN;
+  return *n ? ni_blame_quantile(w->x, *n, NI_CAUSE_BASELINE) : NAN;
 }
 
 /*
@@ -213,17 +214,16 @@ static bool has_ranks_on(const struct ni_summary *s, uint32_t comm, uint32_t hos
   return false;
 }
 
-/* The first host that all communicators with crossings have ranks on. */
-static uint32_t find_common_host(const struct ni_summary *s) {
+/* How many hosts there are that all communicators with crossings have ranks on, and the first of them. */
+static void find_common_hosts(const struct ni_summary *s, struct ni_congestion *out) {
   for (uint32_t h = 0; h < s->n_hosts; h++) {
     bool all = true;
     for (size_t i = 0; all && i < s->n_crossings; i++)
       if (i == 0 || s->crossing[i].comm != s->crossing[i - 1].comm)
         all = has_ranks_on(s, s->crossing[i].comm, h);
-    if (all)
-      return h;
+    if (all && out->hosts++ == 0)
+      out->host = h;
   }
-  return UINT32_MAX;
 }
 
 static void fill_congestion(const struct congestion_search *w, struct ni_congestion *out) {
@@ -239,7 +239,7 @@ static void fill_congestion(const struct congestion_search *w, struct ni_congest
     out->spells += k == 0 || !w->crowded[k - 1];
   }
   out->lost_us = count_lost_us(w);
-  out->host = find_common_host(w->s);
+  find_common_hosts(w->s, out);
 }
 
 static int judge_crossings(struct congestion_search *w, struct ni_congestion *out) {

@@ -4,9 +4,9 @@
  *
  * Where own time is not known there are no steps, so no bins of steps either. But a collective's least
  * duration is its transfer, whoever came late, and is known of each that was kept. Those of one
- * communicator, function and size are beside their own median; time is cut so that each bin has a few. A
- * bin in which nearly all of them take longer is crowded, if most communicators across hosts, or the one
- * that has all ranks, do so.
+ * communicator, function and size are beside their own lower quartile, since half of the run can be slow.
+ * Time is cut so that each bin has a few. A bin in which nearly all of them take longer is crowded, if most
+ * communicators across hosts, or the one that has all ranks, do so.
  *
  * What it costs is told by the clock: numbers of operations say how far the job came, also where records
  * are left out. In crowded bins it took so much longer for as many numbers as in the others. So it does
@@ -48,8 +48,8 @@ struct ni_congestion {
   double crowded_us;      /* how long it was so, in all */
   int64_t from_us, to_us; /* Unix us: the first and the last of it */
   uint32_t spells;
-  /* all these communicators have ranks there: its NICs would look the same; UINT32_MAX: none */
-  uint32_t host;
+  /* all these communicators have ranks on so many hosts, whose NICs would look the same; the first of them */
+  uint32_t hosts, host;
 };
 /* The main thread; s->crossing is there. Puts it in order. */
 int ni_crossings_find_congestion(struct ni_summary *s, struct ni_congestion *out);

@@ -96,11 +96,12 @@ struct ni_blame_place {
 /*
  * One slot in one bin. least: the shortest of its operations of each size, times their number. longest: of
  * one collective that took far longer than its size does, 0: none did; longest_of: which one, as a number
- * that is the same on all ranks of its communicator.
+ * that is the same on all ranks of its communicator. alike: of that size which is most of `least` there were
+ * so many in each step of the bin, or more; 0: not known.
  */
 struct ni_blame_link_cell {
   float exec, least;
-  uint32_t n;
+  uint32_t n : 26, alike : 6;
   float longest;
   uint32_t longest_of;
 };
@@ -206,6 +207,7 @@ struct ni_blame_link {
   uint32_t cls; /* links with the same number do the same work */
   int32_t host; /* all of it on this host; -1: it crosses hosts */
   float *us;    /* of a bin: transfer of one operation, mean; NAN: none */
+  uint8_t *ops; /* of a bin: it is the shortest of so many operations, on each rank; 0: not known */
   /* collectives, of a bin: the long one, where that is the same one on all ranks, else 0; which one */
   float *longest;
   uint32_t *longest_of;

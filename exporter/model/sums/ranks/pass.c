@@ -29,7 +29,7 @@ struct token_least {
 struct quickest {
   float us_per_byte;
   double bytes; /* of all of them; 0: none */
-  uint32_t slot;
+  uint32_t n, slot;
 };
 
 struct rank_pass {
@@ -63,8 +63,14 @@ static uint32_t limit_token(const struct ni_blame_op *op) {
 static struct ni_blame_link_cell add_link_cells(const struct ni_blame_link_cell *p,
                                                 const struct ni_blame_link_cell *q) {
   const struct ni_blame_link_cell *longer = q->longest > p->longest ? q : p;
-  return (struct ni_blame_link_cell){p->exec + q->exec, p->least + q->least, p->n + q->n, longer->longest,
-                                     longer->longest_of};
+  const bool only_one = !p->n || !q->n;
+  const unsigned fewer = p->alike < q->alike ? p->alike : q->alike, other = p->alike | q->alike;
+  return (struct ni_blame_link_cell){.exec = p->exec + q->exec,
+                                     .least = p->least + q->least,
+                                     .n = p->n + q->n,
+                                     .alike = only_one ? other : fewer,
+                                     .longest = longer->longest,
+                                     .longest_of = longer->longest_of};
 }
 
 /* Two bins become one. */
@@ -93,11 +99,29 @@ void ni_blame_coarsen(struct ni_blame_rank *o) {
   o->bin_steps *= 2;
 }
 
-static void flush_quickest(struct ni_blame_link_cell *at, struct quickest *q, size_t n) {
+enum { ALIKE_MOST = 63 }; /* what the cell has room for */
+
+/* What a step adds to `least`, by slot: the size with the largest share of it, and of how many operations. */
+struct main_size {
+  float us;
+  uint32_t n;
+};
+
+/* The quickest of n operations of a size took us, times n. */
+static void add_least(struct ni_blame_link_cell *at, struct main_size *of, uint32_t slot, float us,
+                      uint32_t n) {
+  at[slot].least += us;
+  if (us > of[slot].us)
+    of[slot] = (struct main_size){us, n};
+}
+
+static void flush_quickest(struct ni_blame_link_cell *at, struct main_size *of, struct quickest *q,
+                           size_t n) {
   for (size_t i = 0; i < n; i++) {
     if (q[i].bytes > 0)
-      at[q[i].slot].least += q[i].us_per_byte * (float)q[i].bytes;
+      add_least(at, of, q[i].slot, q[i].us_per_byte * (float)q[i].bytes, q[i].n);
     q[i].bytes = 0;
+    q[i].n = 0;
   }
 }
 
@@ -105,14 +129,20 @@ static void flush_tokens(struct rank_pass *x) {
   if (!x->out->link_cell)
     return; /* before the first bin */
   struct ni_blame_link_cell *at = &x->out->link_cell[(size_t)x->bin * x->out->max_slots];
+  struct main_size of[NI_BLAME_SLOTS] = {{0}};
   for (uint32_t i = 0; i < x->out->n_tokens && i < NI_PLACE_TOKENS; i++) {
     struct token_least *t = &x->token[i];
     if (t->n)
-      at[t->slot].least += t->least * (float)t->n;
+      add_least(at, of, t->slot, t->least * (float)t->n, t->n);
     t->n = 0;
   }
-  flush_quickest(at, x->message, NI_BLAME_SLOTS);
-  flush_quickest(at, x->collective, NI_BLAME_FUNCTIONS);
+  flush_quickest(at, of, x->message, NI_BLAME_SLOTS);
+  flush_quickest(at, of, x->collective, NI_BLAME_FUNCTIONS);
+  for (uint32_t i = 0; i < x->out->max_slots; i++) {
+    const uint32_t n = of[i].n < ALIKE_MOST ? of[i].n : ALIKE_MOST;
+    if (n && (!at[i].alike || n < at[i].alike))
+      at[i].alike = n & ALIKE_MOST;
+  }
 }
 
 static int move_to_bin(struct rank_pass *x) {
@@ -258,6 +288,7 @@ static void update_quickest(struct quickest *q, uint32_t slot, float us, uint64_
   if (!(q->bytes > 0) || rate < q->us_per_byte)
     q->us_per_byte = rate;
   q->bytes += (double)bytes;
+  q->n++;
   q->slot = slot;
 }
 

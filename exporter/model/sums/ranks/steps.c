@@ -809,7 +809,7 @@ static bool ends_cluster(struct ni_step_mark *m, uint64_t at) {
 }
 
 static bool is_far_enough(struct ni_step_mark *m, uint64_t at) {
-  if (m->last_op && at + 1 - m->last_op < m->least)
+  if (m->last_op && at + 1 - m->last_op <= m->least)
     return false;
   m->last_op = at + 1;
   return true;

@@ -15,4 +15,9 @@ done
 "$foreign/grade.py" "$INSPECTOR" "$TMP/grades" "$TMP/jobs" >"$TMP/table" || fail "grade.py ends with $?"
 grep -q '^counted  *1  named 100.0 %' "$TMP/table" || { fail "one cause, named"; cat "$TMP/table"; }
 grep -q '; 0 in 0 of 1 healthy jobs' "$TMP/table" || { fail "nobody is accused in the healthy job"; cat "$TMP/table"; }
+# Two jobs that call another operation each so many steps, and do something else before it: a checkpoint of rank 0 ends with a barrier,
+# an evaluation without operations with its result.
+"$foreign/make.py" --seed 420 --jobs 96 --only 58 75 --tool "$BUILD/test/ni-foreign-jobs" --out "$TMP/extra" >"$TMP/made"
+"$foreign/grade.py" "$INSPECTOR" "$TMP/grades" "$TMP/extra" >"$TMP/table" || fail "grade.py ends with $?"
+grep -q '^counted  *2  named 100.0 %.*right level 100.0 %  cost 100.0 %' "$TMP/table" || { fail "a checkpoint and an evaluation"; cat "$TMP/table"; }
 finish

@@ -43,6 +43,15 @@ static void test_period(void **state) {
     at[n] = (struct ni_spell_moment){by_chance[n], 2e5f, 1};
   assert_int_equal(ni_find_period(at, n, in).steps, 0);
   assert_false(in[0]);
+  for (n = 0; n < 3; n++)
+    at[n] = (struct ni_spell_moment){n, 5e4f, 1}; /* a job begins slowly */
+  for (; n < 11; n++)
+    at[n] = (struct ni_spell_moment){5 * (n - 2), 5.5e4f, 1};
+  p = ni_find_period(at, n, in);
+  assert_true(p.steps == 5 && p.n == 8 && p.first == 5 && p.exact && !in[2] && in[3]);
+  at[7].step++; /* one of eight comes late: something else counts than steps */
+  p = ni_find_period(at, n, in);
+  assert_true(p.steps == 5 && p.n == 8 && !p.exact);
   n = moments(at, 3, 30, 50, 2e5f); /* three could be chance: they have to be as long, too */
   assert_true(ni_find_period(at, n, in).steps > 0);
   at[1].us = 4e5f;
@@ -468,35 +477,86 @@ static void test_dense_pauses(void **state) {
   ni_causes_free(&out);
 }
 
-/* Each 8 steps a barrier of the same size follows right behind the norm that ends a step: it ends none. */
-static void test_mark_twice(void **state) {
-  (void)state;
-  enum { STEPS = 48, EACH = 10, BARRIER = 8 };
-  static struct ni_blame_op op[STEPS * (EACH + 2)];
+/* Steps of `each` operations and a norm. */
+static void mark_twice(unsigned each) {
+  enum { STEPS = 48, MOST = 10, BARRIER = 8 };
+  static struct ni_blame_op op[STEPS * (MOST + 2)];
   struct ni_comm_row comm[2] = {{.n_ranks = 2}, {.n_ranks = 4}};
   struct ni_summary s = {.comm = comm};
   struct ni_run *r = calloc(1, sizeof *r);
   struct ni_blame b = {.r = r, .s = &s};
-  struct ni_blame_slot slot[2] = {{.comm = 0, .ops = STEPS * EACH},
+  struct ni_blame_slot slot[2] = {{.comm = 0, .ops = STEPS * (uint64_t)each},
                                   {.comm = 1, .ops = STEPS + STEPS / BARRIER}};
   const char *func[2] = {"AllReduce", "AllReduce"};
   struct ni_blame_rank rank = {.slot = slot, .n_slots = 2, .token_func = func, .n_tokens = 2};
   struct ni_step_mark m;
   uint32_t n = 0, ends = 0;
   for (unsigned i = 0; i < STEPS; i++)
-    for (unsigned k = 0; k <= EACH + (i % BARRIER == BARRIER - 1); k++, n++)
+    for (unsigned k = 0; k <= each + (i % BARRIER == BARRIER - 1); k++, n++)
       op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * 1000,
                                    .end_ns = 1000500 + n * 1000,
                                    .sn = n,
-                                   .token = k >= EACH,
-                                   .what = k >= EACH,
-                                   .slot = k >= EACH};
+                                   .token = k >= each,
+                                   .what = k >= each,
+                                   .slot = k >= each};
   assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
   assert_true(m.found);
   for (uint32_t i = 0; i < n; i++)
     ends += ni_steps_advance(&m, &op[i]);
   assert_int_equal(ends, STEPS);
   free(r);
+}
+
+/* Each 8 steps a barrier of the same size follows right behind the norm that ends a step: it ends none. */
+static void test_mark_twice(void **state) {
+  (void)state;
+  mark_twice(10);
+  mark_twice(4); /* also where a step is short */
+}
+
+/*
+ * Steps of four layers and a norm, which ends them. Each eight steps a barrier follows that is the same
+ * operation: it is extra, and the norm and the layers keep their places.
+ */
+static void test_extra_barrier(void **state) {
+  (void)state;
+  enum { STEPS = 64, EACH = 5, NORM = 1, BARRIER = 8 };
+  static struct ni_blame_op op[STEPS * (EACH + 1)];
+  static const uint16_t function[2] = {0, 1};
+  struct ni_blame_slot slot[2] = {{.comm = 0}, {.comm = 1}};
+  struct ni_blame_rank rank = {.slot = slot, .n_slots = 2, .n_tokens = 2};
+  const struct ni_step_mark mark = {.slot = 0, .gap_ns = 500000, .found = true};
+  int64_t t = 1000000;
+  struct ni_places *x = calloc(1, sizeof *x);
+  uint32_t n = 0, norm = NI_BLAME_NONE;
+  uint64_t sn[2] = {0};
+  x->out = &rank;
+  x->function = function;
+  for (unsigned i = 0; i < STEPS; i++)
+    for (unsigned k = 0; k < EACH + (i % BARRIER == 3); k++, n++) {
+      const bool is_norm = k >= EACH - 1;
+      t += k ? 100000 : 1000000;
+      op[n] = (struct ni_blame_op){.start_ns = t,
+                                   .end_ns = t + 50000,
+                                   .sn = sn[is_norm]++,
+                                   .token = is_norm,
+                                   .what = is_norm,
+                                   .slot = is_norm};
+    }
+  assert_int_equal(ni_places_find(x, op, n, &mark), 0);
+  assert_true(!x->extra[0] && !x->extra[NORM] && x->extra[x->n_extra + NORM] && !x->extra[x->n_extra]);
+  assert_true(x->per_step[0] == EACH - 1 && x->per_step[1] == 1);
+  for (uint32_t i = 0; i < n; i++) {
+    const struct ni_place_gap g = ni_places_measure_gap(x, &op[i]);
+    const bool is_barrier = i && op[i].slot == NORM && op[i - 1].slot == NORM;
+    assert_int_equal(g.extra, is_barrier);
+    if (op[i].slot == NORM && norm == NI_BLAME_NONE)
+      norm = g.key;
+    assert_int_equal(g.key == norm, op[i].slot == NORM && !is_barrier);
+    ni_places_count(x, &op[i], 0);
+  }
+  ni_places_free(x);
+  free(x);
 }
 
 /*
@@ -606,15 +666,16 @@ static void test_pauses_in_most_steps(void **state) {
 }
 
 /*
- * Six ranks of a job whose steps take 30 ms. After each 20th one they evaluate for 300 ms more: `more` of
- * them do four times as many operations in that step. Returns how many steps apart that is said to be; 0:
- * nothing.
+ * Six ranks of a job whose 120 steps take 30 ms. After each so many they evaluate for 300 ms more: `more` of
+ * them do four times as many operations in that step, which have no own time. Returns how many steps apart
+ * that is said to be; 0: nothing.
  */
-static uint32_t evaluation_period(uint32_t more, int64_t takes_ns) {
-  enum { RANKS = 6, STEPS = 120, EACH = 20 };
+static uint32_t evaluation_period(uint32_t more, int64_t takes_ns, uint32_t each) {
+  enum { RANKS = 6, STEPS = 120 };
   struct ni_process process[RANKS] = {0};
   struct ni_host host = {0};
   struct ni_blame_cell cell[RANKS][STEPS];
+  struct ni_blame_link_cell link[RANKS][STEPS] = {0};
   struct ni_blame_rank rank[RANKS];
   struct ni_summary s = {.process = process, .host = &host, .n_hosts = 1};
   struct ni_blame b = {
@@ -623,15 +684,19 @@ static uint32_t evaluation_period(uint32_t more, int64_t takes_ns) {
   for (uint32_t r = 0; r < RANKS; r++) {
     int64_t at_ns = 1000000;
     for (uint32_t k = 0; k < STEPS; k++) {
-      const bool evaluates = k % EACH == EACH - 1;
-      cell[r][k] = (struct ni_blame_cell){.start_ns = at_ns, .places = evaluates && r < more ? 40 : 10};
+      const bool evaluates = k % each == each - 1;
+      cell[r][k] = (struct ni_blame_cell){.start_ns = at_ns, .places = 10};
+      link[r][k].n = evaluates && r < more ? 40 : 10;
       at_ns += evaluates ? takes_ns : 30000000;
     }
     rank[r] = (struct ni_blame_rank){.process = r,
                                      .judged = true,
                                      .n_steps = STEPS,
                                      .ops = STEPS * 10,
+                                     .n_slots = 1,
+                                     .max_slots = 1,
                                      .cell = cell[r],
+                                     .link_cell = link[r],
                                      .n_bins = STEPS,
                                      .bin_steps = 1};
   }
@@ -640,7 +705,7 @@ static uint32_t evaluation_period(uint32_t more, int64_t takes_ns) {
   if (out.n) {
     const struct ni_cause *c = &out.item[0];
     assert_true(c->kind == NI_FIND_PERIODIC && c->level == NI_LEVEL_JOB && ni_spells_is_note(c));
-    assert_true(c->n_items == RANKS && ni_cause_is_active(c, EACH - 1) && !ni_cause_is_active(c, EACH));
+    assert_true(c->n_items == RANKS && ni_cause_is_active(c, each - 1) && !ni_cause_is_active(c, each));
     period = c->period;
     assert_int_equal(ni_find_evaluations(&b, &out), 0); /* it is named already */
     assert_int_equal(out.n, 1);
@@ -651,21 +716,31 @@ static uint32_t evaluation_period(uint32_t more, int64_t takes_ns) {
 
 static void test_evaluations(void **state) {
   (void)state;
-  assert_int_equal(evaluation_period(6, 330000000), 20);
-  assert_int_equal(evaluation_period(3, 330000000), 0); /* half of the ranks: no work of the job */
-  assert_int_equal(evaluation_period(6, 31000000), 0);  /* it takes no time */
+  assert_int_equal(evaluation_period(6, 330000000, 20), 20);
+  assert_int_equal(evaluation_period(6, 330000000, 40), 40); /* nothing says how long the third one takes */
+  assert_int_equal(evaluation_period(3, 330000000, 20), 0);  /* half of the ranks: no work of the job */
+  assert_int_equal(evaluation_period(6, 31000000, 20), 0);   /* it takes no time */
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_evaluations),     cmocka_unit_test(test_period),
-      cmocka_unit_test(test_bursts),          cmocka_unit_test(test_single_bins),
-      cmocka_unit_test(test_number),          cmocka_unit_test(test_least_own),
-      cmocka_unit_test(test_host_pauses),     cmocka_unit_test(test_waits_outside),
-      cmocka_unit_test(test_joined),          cmocka_unit_test(test_team_waits),
-      cmocka_unit_test(test_pauses_together), cmocka_unit_test(test_common_pauses),
-      cmocka_unit_test(test_mark_twice),      cmocka_unit_test(test_extra_operation),
-      cmocka_unit_test(test_dense_pauses),    cmocka_unit_test(test_pauses_in_most_steps),
+      cmocka_unit_test(test_evaluations),
+      cmocka_unit_test(test_period),
+      cmocka_unit_test(test_bursts),
+      cmocka_unit_test(test_single_bins),
+      cmocka_unit_test(test_number),
+      cmocka_unit_test(test_least_own),
+      cmocka_unit_test(test_host_pauses),
+      cmocka_unit_test(test_waits_outside),
+      cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_team_waits),
+      cmocka_unit_test(test_pauses_together),
+      cmocka_unit_test(test_common_pauses),
+      cmocka_unit_test(test_extra_barrier),
+      cmocka_unit_test(test_mark_twice),
+      cmocka_unit_test(test_extra_operation),
+      cmocka_unit_test(test_dense_pauses),
+      cmocka_unit_test(test_pauses_in_most_steps),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,9 @@ struct rank_pass {
   uint32_t in_step;    /* operations since it began */
   uint32_t turns;      /* periods of the operations: steps, unless marks say what these are */
   int64_t sampled_ns;  /* start of the last operation in the sample */
+  /* idle time before extra operations (places.h) since the last other one; where the first of them began */
+  float extra_us;
+  int64_t extra_ns;
   size_t cap_sample, cap_cells, cap_incidents;
 };
 
@@ -208,6 +211,22 @@ static bool computes_beside(const struct rank_pass *x, uint32_t slot) {
   return o->n_slots == 1 || (o->slot[slot].overlapped && !x->places.inner[x->places.group[slot]]);
 }
 
+/*
+ * What a rank does before extra operations is not usual, however often it comes: a checkpoint before its
+ * barrier, an evaluation before its result. It is a pause, less what the next operation begins earlier by:
+ * the optimizer before a loss that is logged now and then comes in each step.
+ */
+static int count_extra(struct rank_pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g,
+                       const struct ni_baseline *next) {
+  const float own = (float)g->own / 1e3f, longer = x->extra_us - fmaxf(0, next->us - own);
+  const int64_t ns = x->extra_ns;
+  x->extra_us = 0;
+  if (!(longer > NI_BLAME_BURST_US) || !(longer > NI_BLAME_FAR * next->width))
+    return 0;
+  c->burst += longer;
+  return add_incident(x, ns, longer, true, true);
+}
+
 /* Own time of an operation goes to the bin. */
 static int count_own_time(struct rank_pass *x, struct ni_blame_cell *c, const struct ni_place_gap *g,
                           const struct ni_blame_op *op) {
@@ -222,8 +241,18 @@ static int count_own_time(struct rank_pass *x, struct ni_blame_cell *c, const st
   }
   if (x->places.inner[ni_place_slot(k)])
     x->out->own_us += own;
+  if (g->extra) {
+    x->extra_ns = x->extra_us > 0 ? x->extra_ns : op->start_ns;
+    x->extra_us += idle;
+    return 0;
+  }
   if (isnan(baseline))
     return 0;
+  if (x->extra_us > 0) {
+    int e = count_extra(x, c, g, &k->baseline);
+    if (e < 0)
+      return e;
+  }
   const float longer = idle - baseline;
   const bool is_own = delayed_operations(k, g, longer);
   const bool is_long = longer > NI_BLAME_BURST_US, is_gap = is_long && idle > 1.5f * baseline;

@@ -17,7 +17,9 @@ enum { EXTRA_OF_TEN = 9 };
 enum { POSITIONS_IN_STEP = NI_PLACE_POSITIONS / 2 };
 
 static bool is_extra(const struct ni_places *x, const struct ni_blame_op *op) {
-  return op->what < x->n_extra && x->extra[op->what];
+  if (op->what >= x->n_extra)
+    return false;
+  return x->extra[op->what] || (x->last_what == op->what + 1 && x->extra[x->n_extra + op->what]);
 }
 
 static uint32_t number_in_step(const struct ni_places *x, const struct ni_blame_op *op, uint32_t slot) {
@@ -58,6 +60,7 @@ static void rewind_all(struct ni_places *x) {
   memset(x->began_before, 0, sizeof x->began_before);
   memset(x->last_sn, 0, sizeof x->last_sn);
   x->started = 0;
+  x->last_what = 0;
   ni_places_next_step(x);
 }
 
@@ -151,17 +154,26 @@ static void count_colls(const struct ni_places *x, const struct ni_blame_op *op,
   }
 }
 
+static void count_step_with(struct in_steps *w, uint32_t step, bool has_more) {
+  if (w->last == step + 1)
+    return;
+  w->last = step + 1;
+  w->with++;
+  w->more += has_more;
+}
+
+/* what: of each kind of operation, then of each right behind one of its kind. */
 static void count_steps_with(const struct ni_places *x, const struct ni_blame_op *op, size_t n,
                              const uint32_t *step_of, const uint16_t *colls, const float *most,
                              struct in_steps *what) {
   for (size_t i = 0; i < n; i++) {
     const bool counts = op[i].what < x->n_extra && x->out->slot[op[i].slot].kind == NI_BLAME_COLL;
-    struct in_steps *w = &what[counts ? op[i].what : 0];
-    if (!counts || w->last == step_of[i] + 1)
+    if (!counts)
       continue;
-    w->last = step_of[i] + 1;
-    w->with++;
-    w->more += (float)colls[(size_t)step_of[i] * x->out->n_slots + op[i].slot] > most[op[i].slot];
+    const bool has_more = (float)colls[(size_t)step_of[i] * x->out->n_slots + op[i].slot] > most[op[i].slot];
+    count_step_with(&what[op[i].what], step_of[i], has_more);
+    if (i && op[i - 1].what == op[i].what)
+      count_step_with(&what[x->n_extra + op[i].what], step_of[i], has_more);
   }
 }
 
@@ -177,8 +189,8 @@ static int find_extra(struct ni_places *x, const struct ni_blame_op *op, size_t 
   const uint32_t slots = x->out->n_slots;
   float most[NI_BLAME_SLOTS];
   x->n_extra = x->out->n_tokens;
-  x->extra = calloc(x->n_extra + 1, sizeof *x->extra);
-  struct in_steps *what = calloc(x->n_extra + 1, sizeof *what);
+  x->extra = calloc(2 * (size_t)x->n_extra + 1, sizeof *x->extra);
+  struct in_steps *what = calloc(2 * (size_t)x->n_extra + 1, sizeof *what);
   uint32_t *step_of = malloc((n + 1) * sizeof *step_of);
   const uint32_t steps = step_of ? number_steps(op, n, mark, step_of) : 0;
   uint16_t *colls = calloc((size_t)(steps + 1) * slots, sizeof *colls);
@@ -188,7 +200,7 @@ static int find_extra(struct ni_places *x, const struct ni_blame_op *op, size_t 
     count_colls(x, op, n, step_of, colls);
     find_usual_colls(x, colls, steps, scratch, most);
     count_steps_with(x, op, n, step_of, colls, most, what);
-    for (uint32_t i = 0; i < x->n_extra; i++)
+    for (uint32_t i = 0; i < 2 * x->n_extra; i++)
       x->extra[i] = is_one_more(&what[i], steps);
   }
   free(what);
@@ -213,6 +225,7 @@ static void count_per_step(struct ni_places *x, const struct ni_blame_op *op, si
     if (op->paired && n[op->slot] == 0 && !ni_places_is_group(x->out, op->slot))
       x->base[op->slot] = op->sn;
     n[x->group[op->slot]] += !is_extra(x, op);
+    x->last_what = op->what + 1;
     if (!ni_steps_advance(&mark, op))
       continue;
     if (marks++ == 0)
@@ -323,8 +336,12 @@ struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_b
   const uint32_t group = x->group[op->slot];
   const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
   bool with = !coll && began_with_last(x, op, group);
-  struct ni_place_gap g = {-1, -1, -1, with ? x->key_of_group[group] : find_or_add_key(x, op),
-                           x->main_of_group[group]};
+  struct ni_place_gap g = {.own = -1,
+                           .idle = -1,
+                           .cycle = -1,
+                           .key = with ? x->key_of_group[group] : find_or_add_key(x, op),
+                           .extra = is_extra(x, op),
+                           .main = x->main_of_group[group]};
   const struct ni_baseline none = {.us = NAN, .waits_for = UINT64_C(1) << group},
                            *u = g.key == NI_BLAME_NONE ? &none : &x->key[g.key].baseline;
   if (!with) {
@@ -370,6 +387,7 @@ void ni_places_count(struct ni_places *x, const struct ni_blame_op *op, uint32_t
   x->position[group] += !is_extra(x, op);
   x->index[group] += !is_extra(x, op);
   x->messages[op->slot]++;
+  x->last_what = op->what + 1;
   if (op->end_ns < end[0].ns)
     return;
   end[1] = end[0];

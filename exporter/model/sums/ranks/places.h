@@ -4,11 +4,12 @@
  *
  * A place is a slot and a number in the step. What comes in fewer than half of the steps, and is one
  * operation more there, is *extra* (the loss, each ten steps; a barrier before a checkpoint): it has a place
- * of its own, and those behind it keep their numbers. Own time lies between the end of what is waited for and
- * the start; baseline.h finds how long it normally is. The first operations tell three things: which slots
- * are overlapped with the computing, which are *inner* (closest to it), and which messages go out as groups.
- * Operations of a slot come in one order, and there are as many in each step. So their number in the step
- * does not depend on when the step ended.
+ * of its own, and those behind it keep their numbers. So is an operation right behind one of its kind, where
+ * most steps have one of them alone (a barrier behind the norm). Own time lies between the end of what is
+ * waited for and the start; baseline.h finds how long it normally is. The first operations tell three things:
+ * which slots are overlapped with the computing, which are *inner* (closest to it), and which messages go out
+ * as groups. Operations of a slot come in one order, and there are as many in each step. So their number in
+ * the step does not depend on when the step ended.
  *
  * Stamps are measurements. Kernels of one communicator run one after the other: what came before on the slot
  * has ended, whatever its stamp says. For other slots an end counts as "before" up to `overlap_ns` behind
@@ -74,9 +75,14 @@ struct ni_places {
   uint64_t heads;                    /* slots that stand for themselves, a bit each */
   uint32_t per_step[NI_BLAME_SLOTS]; /* 0: as many as there happen to be */
   const uint16_t *function;          /* by token (stream.h): those of one function share their numbers */
-  bool *extra;      /* by what an operation is; owned. What the first operations do not show is none */
-  uint32_t n_extra; /* numbers that it has */
+  /*
+   * By what an operation is, then by what it is right behind one of its kind; owned. What the first
+   * operations do not show is none.
+   */
+  bool *extra;
+  uint32_t n_extra; /* kinds of operations that it has */
   /* Along the way: */
+  uint32_t last_what;                         /* of the last operation, + 1; 0: none yet */
   struct ni_place_end end[NI_BLAME_SLOTS][2]; /* of each group, the last two */
   int64_t started, began[NI_BLAME_SLOTS];     /* the last operation; of each group, */
   int64_t began_before[NI_BLAME_SLOTS];       /* and the one before */
@@ -95,6 +101,7 @@ struct ni_place_gap {
   int64_t idle;             /* since anything ended or started */
   int64_t cycle;            /* since the operation before the last one on its slot began */
   uint32_t key;             /* NI_BLAME_NONE: there are too many */
+  bool extra;               /* the operation is */
   struct ni_place_end main; /* what it waited for */
 };
 

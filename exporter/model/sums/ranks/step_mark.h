@@ -19,8 +19,8 @@ struct ni_step_mark {
    */
   uint32_t far, size;
   /*
-   * size 0: it ends no step if it comes fewer operations of the rank behind the last one: what marks came
-   * once more, as a barrier before a checkpoint
+   * size 0: it ends no step if it comes so many operations of the rank behind the last one, or fewer: what
+   * marks came once more, as a barrier before a checkpoint
    */
   uint32_t least;
   /* far UINT32_MAX: those whose number has this rest when it is divided by size */

@@ -342,8 +342,8 @@ static bool is_scalar(const struct ni_blame_rank *rank, const struct gram *x) {
 
 /*
  * Where the rarest one is an evaluation or a checkpoint every so many steps, single operations on
- * communicators as large come far more often, two of them equally often: how often. 0: there are none. A step
- * can have eight micro-batches; scalars come once in it.
+ * communicators as large come far more often: a scalar, or two equally often. How often? 0: there are none. A
+ * step can have eight micro-batches; scalars come once in it.
  */
 static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct ni_blame_rank *rank,
                                           const struct grams *g, const struct gram *rarest) {
@@ -357,7 +357,7 @@ static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct
     const bool is_as_large = count_ranks(b, rank, x) >= count_ranks(b, rank, rarest);
     if (!is_single || !is_far_more_often || !is_rarer)
       continue;
-    if (is_as_large && has_companion(rank, g, x))
+    if (is_as_large && (is_scalar(rank, x) || has_companion(rank, g, x)))
       least = x->count;
   }
   return least;
@@ -397,9 +397,9 @@ static uint32_t estimate_steps(const struct ni_blame *b, const struct ni_blame_r
     rarest = find_single_as_frequent(rank, g, rarest);
   /* some in a row that reach from one step into the next come once less than there are steps */
   const bool is_rare = rarest->count + (rarest->n > 1) < RARE;
-  uint32_t steps = is_rare ? count_steps_by_companions(b, rank, g, rarest) : 0;
-  if (!steps)
-    steps = count_steps_with_one_more(rank, g, rarest);
+  uint32_t steps = count_steps_with_one_more(rank, g, rarest);
+  if (!steps && is_rare)
+    steps = count_steps_by_companions(b, rank, g, rarest);
   return steps ? steps : rarest->count;
 }
 
@@ -809,7 +809,7 @@ static bool ends_cluster(struct ni_step_mark *m, uint64_t at) {
 }
 
 static bool is_far_enough(struct ni_step_mark *m, uint64_t at) {
-  if (m->last_op && at + 1 - m->last_op < m->least)
+  if (m->last_op && at + 1 - m->last_op <= m->least)
     return false;
   m->last_op = at + 1;
   return true;

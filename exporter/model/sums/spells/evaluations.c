@@ -11,23 +11,31 @@
 #include "exporter/model/sums/ranks/quantile.h"
 #include "spells.h"
 
-#define FAR_MORE_PLACES 1.5f /* times what a rank has in its middle bin */
-#define FAR_LONGER 0.1f      /* of the middle bin: so much longer is a step with more */
+#define FAR_MORE_OPS 1.5f /* times what a rank has in its middle bin */
+#define FAR_LONGER 0.1f   /* of the middle bin: so much longer is a step with more */
 enum { NEARLY_ALL_OF_TEN = 9 };
+
+/* Operations of a rank in a bin, whether they have own time or not. */
+static float count_ops(const struct ni_blame *b, uint32_t rank, uint32_t bin) {
+  const struct ni_blame_rank *o = &b->rank[rank];
+  const struct ni_blame_cell *c = ni_blame_cell_at(b, rank, bin);
+  float n = 0;
+  for (uint32_t i = 0; c && i < o->n_slots && i < o->max_slots; i++)
+    n += (float)o->link_cell[(size_t)(c - o->cell) * o->max_slots + i].n;
+  return n;
+}
 
 /* Adds one to each bin in which this rank does far more than in most. */
 static void count_far_more(const struct ni_blame *b, uint32_t rank, uint32_t *ranks, float *scratch) {
   size_t n = 0;
   for (uint32_t k = 0; k < b->bins; k++) {
-    const struct ni_blame_cell *c = ni_blame_cell_at(b, rank, k);
-    if (c && c->places)
-      scratch[n++] = (float)c->places;
+    const float ops = count_ops(b, rank, k);
+    if (ops > 0)
+      scratch[n++] = ops;
   }
-  const float most = FAR_MORE_PLACES * ni_blame_quantile(scratch, n, 0.5);
-  for (uint32_t k = 0; k < b->bins; k++) {
-    const struct ni_blame_cell *c = ni_blame_cell_at(b, rank, k);
-    ranks[k] += c && (float)c->places > most;
-  }
+  const float most = FAR_MORE_OPS * ni_blame_quantile(scratch, n, 0.5);
+  for (uint32_t k = 0; k < b->bins; k++)
+    ranks[k] += count_ops(b, rank, k) > most;
 }
 
 /* The moments: bins with far more of nearly all ranks, and how much longer these take. */
@@ -39,10 +47,21 @@ static uint32_t gather_long_bins(const struct ni_blame *b, uint32_t judged, cons
     if (!isnan(us[k]))
       scratch[n++] = us[k];
   const float middle = ni_blame_quantile(scratch, n, 0.5);
-  for (uint32_t k = 0; k < b->bins; k++)
-    if (ranks[k] * 10 >= judged * NEARLY_ALL_OF_TEN && us[k] > (1 + FAR_LONGER) * middle)
-      at[moments++] = (struct ni_spell_moment){.step = k, .us = us[k] - middle, .in_step = 1};
-  return moments;
+  n = 0;
+  for (uint32_t k = 0; k < b->bins; k++) {
+    const bool far_more = ranks[k] * 10 >= judged * NEARLY_ALL_OF_TEN;
+    if (!far_more || us[k] <= (1 + FAR_LONGER) * middle)
+      continue;
+    at[moments++] = (struct ni_spell_moment){.step = k, .us = us[k] - middle, .in_step = 1};
+    if (!isnan(us[k]))
+      scratch[n++] = us[k] - middle;
+  }
+  /* nothing comes behind the last one that would end it: it is taken to be as long as the others */
+  const float usual = ni_blame_quantile(scratch, n, 0.5);
+  for (uint32_t i = 0; i < moments; i++)
+    if (isnan(at[i].us))
+      at[i].us = usual;
+  return n ? moments : 0;
 }
 
 /* All ranks pause there, and were named for it. */

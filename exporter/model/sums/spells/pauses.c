@@ -344,7 +344,8 @@ static int name_period(struct pause_judge *w, uint32_t first, bool *member, stru
   c->bins_hit = w->of[first].period.n;
   c->excess_us = w->of[first].period.us;
   c->n_peers = w->judged;
-  c->in_place = has_fixed_place(&w->of[first], &b->rank[first], true, w->scratch);
+  c->in_place =
+      w->of[first].period.exact && has_fixed_place(&w->of[first], &b->rank[first], true, w->scratch);
   return fill_pause_cause(w, c, member, true);
 }
 

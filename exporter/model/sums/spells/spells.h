@@ -21,9 +21,10 @@
  *
  * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
  * checkpoint takes seconds), where all ranks do it, or where it comes in the same place of the step each
- * time: what the program does each so many steps has its place there, a collection comes where memory happens
- * to run out. Else it is a fault. Threads: the main one. Ownership: causes own what they hold. Failure:
- * -ENOMEM.
+ * time, always as many steps apart: what the program does each so many steps has its place there, a
+ * collection comes where memory happens to run out, a step earlier or later. Else it is a fault.
+ *
+ * Threads: the main one. Ownership: causes own what they hold. Failure: -ENOMEM.
  */
 #ifndef NI_SUMMARY_SPELLS_H
 #define NI_SUMMARY_SPELLS_H
@@ -45,6 +46,8 @@ struct ni_period {
   uint32_t steps;    /* 0: there is none */
   uint32_t first, n; /* step of the first moment; moments */
   float us;          /* mean length */
+  /* always so many steps: the program counts them. A collection comes a step earlier or later */
+  bool exact;
 };
 
 /* at: moments of a rank by step. in: set for those that belong to the period. */

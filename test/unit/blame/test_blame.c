@@ -549,7 +549,9 @@ static void test_coarsen(void **state) {
   struct ni_blame_cell cell[3] = {{.start_ns = 5, .dev = 1, .burst = 2, .late_idle = 1, .places = 3},
                                   {.start_ns = 9, .dev = 4, .burst = 8, .late_idle = 6, .places = 5},
                                   {.start_ns = 11, .dev = 7}};
-  struct ni_blame_link_cell link[3] = {{1, 2, 3, 1, 77}, {10, 20, 30, 9, 88}, {5, 5, 5, 5, 99}};
+  struct ni_blame_link_cell link[3] = {{.exec = 1, .least = 2, .n = 3, .longest = 1, .longest_of = 77},
+                                       {.exec = 10, .least = 20, .n = 30, .longest = 9, .longest_of = 88},
+                                       {.exec = 5, .least = 5, .n = 5, .longest = 5, .longest_of = 99}};
   struct ni_blame_rank o = {.cell = cell, .link_cell = link, .max_slots = 1, .n_bins = 2, .bin_steps = 2};
   ni_blame_coarsen(&o);
   assert_true(o.n_bins == 1 && o.bin_steps == 4 && cell[0].start_ns == 5 && cell[0].places == 8);

@@ -154,6 +154,9 @@ static void test_gap_before_gradients(void **state) {
   assert_int_equal(count_pauses(j), 0);
 }
 
+/* One operation in the bin: how long it took on the rank, and its number. */
+#define CELL(us, of) {.exec = 100, .least = 100, .n = 1, .longest = us, .longest_of = of}
+
 /*
  * Two ranks with one communicator; the log of the second begins a step later. What is longest in a bin: in
  * bin 1 one operation on both, in bin 2 another one on each, as where they wait for each other in turn. Of
@@ -167,15 +170,10 @@ static void test_longest_of_link(void **state) {
   struct ni_comm_row comm = {.n_ranks = 2};
   struct ni_summary s = {.process = process, .n_processes = 2, .comm = &comm, .n_comms = 1};
   struct ni_blame_cell cell[2][BINS] = {0};
-  struct ni_blame_link_cell first[BINS] = {{100, 100, 1, 9000, 10},
-                                           {100, 100, 1, 1000200, 11},
-                                           {100, 100, 1, 9000, 12},
-                                           {100, 100, 1, 110, 13},
-                                           {100, 100, 1, 112, 14}},
-                            second[BINS - 1] = {{100, 100, 1, 1000000, 11},
-                                                {100, 100, 1, 8000, 22},
-                                                {100, 100, 1, 9110, 13},
-                                                {100, 100, 1, 112, 14}};
+  struct ni_blame_link_cell first[BINS] = {CELL(9000, 10), CELL(1000200, 11), CELL(9000, 12), CELL(110, 13),
+                                           CELL(112, 14)},
+                            second[BINS - 1] = {CELL(1000000, 11), CELL(8000, 22), CELL(9110, 13),
+                                                CELL(112, 14)};
   struct ni_blame_slot slot[2] = {{.ops = BINS, .rank = 0, .peer = -1}, {.ops = BINS, .rank = 1, .peer = -1}};
   struct ni_blame_rank rank[2];
   for (uint32_t r = 0; r < 2; r++)

@@ -55,6 +55,28 @@ static void test_first_of_step(void **state) {
   assert_false(u.alone); /* elsewhere both may have been waited for */
 }
 
+/*
+ * Where nothing else can have been waited for before the first operation of a step, times that vary are the
+ * rank's own: a loader that is late.
+ */
+static void test_own_times_vary(void **state) {
+  (void)state;
+  float gap[20][2];
+  struct ni_baseline u;
+  for (uint32_t i = 0; i < 20; i++) {
+    gap[i][0] = 28000 + (float)(i * 13 % 20) * 4000;
+    gap[i][1] = INFINITY;
+  }
+  ni_baseline_find(&u, gap[0], 20, 2, 0, true, 2);
+  assert_true(u.us > 50000 && u.us < 80000 && u.steady && u.alone);
+  ni_baseline_find(&u, gap[0], 20, 2, 0, false, 2);
+  assert_false(u.steady);
+  for (uint32_t i = 0; i < 20; i += 2)
+    gap[i][1] = 20000; /* another one ends in it: it may have been waited for */
+  ni_baseline_find(&u, gap[0], 20, 2, 0, true, 2);
+  assert_false(u.alone);
+}
+
 /* One slot of collectives, and one of messages to each of three peers: a group. Times in us. */
 struct job {
   struct ni_places x;
@@ -591,6 +613,7 @@ static void test_coarsen(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_alone),
+      cmocka_unit_test(test_own_times_vary),
       cmocka_unit_test(test_own_time),
       cmocka_unit_test(test_group),
       cmocka_unit_test(test_overlap),

@@ -124,6 +124,19 @@ static void test_replay(void **state) {
   assert_true(near(cost(t), 30 * (STEPS - 2) + LATE / 2));
 }
 
+/* The GPU idled before it as a late CPU makes it: a pause there is the CPU's as well. */
+static void test_pause_of_late_launch(void **state) {
+  (void)state;
+  struct two *t = new_two(NI_FIND_LATE_RANK, 1);
+  struct ni_replay out;
+  t->cause->launch = true;
+  t->rank[1].sample[4].gap_us += 200;
+  t->rank[1].sample[4].pause_us = 200;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  assert_true(near(t->cause->cost_us, 30 + 200));
+  free(t);
+}
+
 /*
  * Four communicators of two ranks on hosts of their own, one operation of 100 us in each step of 10 ms.
  * link[0] is the one that a test makes slow: 1000 us, from a bin to a bin.
@@ -779,6 +792,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_begins_of_empty_bins),
       cmocka_unit_test(test_replay),
+      cmocka_unit_test(test_pause_of_late_launch),
       cmocka_unit_test(test_crossed),
       cmocka_unit_test(test_flapping),
       cmocka_unit_test(test_not_slow),

@@ -284,7 +284,7 @@ static void test_number_by_way_of(void **state) {
  * Stages of a rank each. With tensor parallelism two layers of four micro-batches, and something besides that
  * takes long; without it forward and backward of eight.
  */
-enum { STAGES = 4, STAGE_KEYS = 24 };
+enum { STAGES = 4, STAGE_KEYS = 64 };
 
 struct stages {
   struct ni_blame b;
@@ -365,6 +365,25 @@ static void test_stages(void **state) {
   x->rank[3].cls = NI_BLAME_NONE;
   x->b.n_classes = 2;
   assert_true(is_share(stage_more(x, 1).share, 0));
+  free(x);
+}
+
+/* A stage of many places: its loss takes longer than its layers, and is the longest of them. */
+static void test_stages_of_many_places(void **state) {
+  (void)state;
+  enum { LAYERS = 48, LOSS = 12 };
+  struct stages *x = new_stages();
+  for (uint32_t r = 0; r < STAGES; r++) {
+    const uint32_t n = r == STAGES - 1 ? LAYERS + LOSS : LAYERS;
+    const float times = r == STAGES - 1 ? 1.1f : 1;
+    x->rank[r].n_places = n;
+    for (uint32_t k = 0; k < n; k++) {
+      const float us = k >= LAYERS ? 3940 : k % 2 ? 3340 : 1670;
+      x->place[r][k] = (struct ni_blame_place){.usual_us = times * us};
+    }
+  }
+  assert_true(is_share(stage_more(x, STAGES - 1).share, 0.1f));
+  assert_true(is_share(stage_more(x, 0).share, 0));
   free(x);
 }
 
@@ -772,6 +791,7 @@ int main(void) {
       cmocka_unit_test(test_number_by_messages),
       cmocka_unit_test(test_number_by_way_of),
       cmocka_unit_test(test_stages),
+      cmocka_unit_test(test_stages_of_many_places),
       cmocka_unit_test(test_whole_stages),
       cmocka_unit_test(test_last_stage),
       cmocka_unit_test(test_cost_of_late),

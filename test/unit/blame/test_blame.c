@@ -55,6 +55,28 @@ static void test_first_of_step(void **state) {
   assert_false(u.alone); /* elsewhere both may have been waited for */
 }
 
+/*
+ * Where nothing else can have been waited for before the first operation of a step, times that vary are the
+ * rank's own: a loader that is late.
+ */
+static void test_own_times_vary(void **state) {
+  (void)state;
+  float gap[20][2];
+  struct ni_baseline u;
+  for (uint32_t i = 0; i < 20; i++) {
+    gap[i][0] = 28000 + (float)(i * 13 % 20) * 4000;
+    gap[i][1] = INFINITY;
+  }
+  ni_baseline_find(&u, gap[0], 20, 2, 0, true, 2);
+  assert_true(u.us > 50000 && u.us < 80000 && u.steady && u.alone);
+  ni_baseline_find(&u, gap[0], 20, 2, 0, false, 2);
+  assert_false(u.steady);
+  for (uint32_t i = 0; i < 20; i += 2)
+    gap[i][1] = 20000; /* another one ends in it: it may have been waited for */
+  ni_baseline_find(&u, gap[0], 20, 2, 0, true, 2);
+  assert_false(u.alone);
+}
+
 /* One slot of collectives, and one of messages to each of three peers: a group. Times in us. */
 struct job {
   struct ni_places x;
@@ -507,6 +529,37 @@ static void test_steps_beside_evaluation(void **state) {
 }
 
 /*
+ * Hosts that train by themselves, `each` operations of two sizes a step, and exchange what they learned every
+ * 20 steps, four operations, with a loss of all ranks.
+ */
+static uint32_t steps_in_rounds(uint32_t rounds, uint32_t each) {
+  enum { OF_ROUND = 20 };
+  static struct ni_blame_op op[32 * (OF_ROUND * 8 + 5)];
+  uint32_t n = 0, sn[3] = {0};
+  for (uint32_t i = 0; i < rounds; i++)
+    for (uint32_t k = 0; k < OF_ROUND * each + 5; k++, n++) {
+      const uint32_t rest = OF_ROUND * each + 4;
+      const uint16_t slot = k == rest ? 2 : k >= OF_ROUND * each;
+      const uint32_t what = slot ? slot + 1u : k % each != 0;
+      op[n] = (struct ni_blame_op){.start_ns = n * 1000,
+                                   .end_ns = n * 1000 + 500,
+                                   .sn = sn[slot]++,
+                                   .token = slot,
+                                   .what = what,
+                                   .slot = slot};
+    }
+  return steps_of(op, n, 3);
+}
+
+/* Nobody can be judged by a few rounds, but by the steps in them. Many rounds are as good as steps. */
+static void test_steps_in_rounds(void **state) {
+  (void)state;
+  assert_int_equal(steps_in_rounds(9, 5), 180);
+  assert_int_equal(steps_in_rounds(30, 5), 30);
+  assert_int_equal(steps_in_rounds(9, 2), 9); /* two that take turns are of layers */
+}
+
+/*
  * Parameters of 15 layers sharded within hosts, 20 steps: forward each layer is gathered; backward its
  * gradients are scattered, too, and added up across hosts. So two operations come as often as layers do, and
  * the last two of a step, with the first of the next, are a row that comes 19 times.
@@ -564,6 +617,7 @@ static void test_coarsen(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_alone),
+      cmocka_unit_test(test_own_times_vary),
       cmocka_unit_test(test_own_time),
       cmocka_unit_test(test_group),
       cmocka_unit_test(test_overlap),
@@ -575,6 +629,7 @@ int main(void) {
       cmocka_unit_test(test_checkpoints_end_no_step),
       cmocka_unit_test(test_steps_by_gaps),
       cmocka_unit_test(test_steps_beside_evaluation),
+      cmocka_unit_test(test_steps_in_rounds),
       cmocka_unit_test(test_coarsen),
       cmocka_unit_test(test_first_of_step),
       cmocka_unit_test(test_places_of_groups),

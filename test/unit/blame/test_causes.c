@@ -124,6 +124,78 @@ static void test_replay(void **state) {
   assert_true(near(cost(t), 30 * (STEPS - 2) + LATE / 2));
 }
 
+/* The GPU idled before it as a late CPU makes it: a pause there is the CPU's as well. */
+static void test_pause_of_late_launch(void **state) {
+  (void)state;
+  struct two *t = new_two(NI_FIND_LATE_RANK, 1);
+  struct ni_replay out;
+  t->cause->launch = true;
+  t->rank[1].sample[4].gap_us += 200;
+  t->rank[1].sample[4].pause_us = 200;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  assert_true(near(t->cause->cost_us, 30 + 200));
+  free(t);
+}
+
+/* A rank computes longer in some steps. In one of them hosts exchange what they learned: it is long by that. */
+static void test_bursts_in_long_steps(void **state) {
+  (void)state;
+  enum { ALL = 40, US = 1000, LONG = 50000 };
+  struct two *t = new_two(NI_FIND_THROTTLING, 1);
+  static struct ni_blame_cell cell[ALL];
+  struct ni_replay out;
+  bool *at = calloc(ALL + 1, sizeof *at);
+  int64_t begin = 1;
+  for (uint32_t k = 0; k < ALL; k++) {
+    at[k] = k >= 1 && k <= 4;
+    cell[k].start_ns = begin;
+    begin += (k == 2 ? LONG : US) * 1000;
+  }
+  for (uint32_t r = 0; r < 2; r++) {
+    t->rank[r].cell = cell;
+    t->rank[r].n_bins = ALL;
+    t->rank[r].bin_steps = 1;
+    t->rank[r].last_ns = begin;
+  }
+  t->b.bins = t->b.steps = t->cause->to = ALL;
+  t->cause->at = at;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  assert_true(t->cause->cost_us > 0 && t->cause->cost_us <= 2 * 30 * 4);
+  free(at);
+  free(t);
+}
+
+/*
+ * Steps of 1 and of 4 ms in which a rank computes for 400 us, give or take 10: so long another one stops. Where
+ * it computes as long as its steps are, these are requests.
+ */
+static void test_steps_repeat(void **state) {
+  (void)state;
+  enum { ALL = 60 };
+  struct ni_blame_cell cell[ALL] = {0};
+  struct ni_blame_rank rank = {.cell = cell, .n_bins = ALL};
+  bool repeat = false;
+  int64_t begin = 1;
+  for (uint32_t k = 0; k < ALL; k++) {
+    cell[k] = (struct ni_blame_cell){.start_ns = begin, .baseline = 400, .dev = (float)(k % 3) * 10};
+    begin += 1000000 * (k % 2 ? 1 : 4);
+  }
+  assert_int_equal(ni_judge_repeat(&rank, &repeat), 0);
+  assert_true(repeat);
+  rank.sizes_differ = true;
+  assert_int_equal(ni_judge_repeat(&rank, &repeat), 0);
+  assert_false(repeat);
+  rank.sizes_differ = false;
+  for (uint32_t k = 0; k < ALL; k++)
+    cell[k].dev = k % 2 ? 0 : 1600;
+  assert_int_equal(ni_judge_repeat(&rank, &repeat), 0);
+  assert_false(repeat);
+  for (uint32_t k = 0; k < ALL; k++)
+    cell[k] = (struct ni_blame_cell){.start_ns = cell[k].start_ns, .baseline = 10}; /* little is seen of it */
+  assert_int_equal(ni_judge_repeat(&rank, &repeat), 0);
+  assert_false(repeat);
+}
+
 /*
  * Four communicators of two ranks on hosts of their own, one operation of 100 us in each step of 10 ms.
  * link[0] is the one that a test makes slow: 1000 us, from a bin to a bin.
@@ -847,6 +919,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_begins_of_empty_bins),
       cmocka_unit_test(test_replay),
+      cmocka_unit_test(test_pause_of_late_launch),
+      cmocka_unit_test(test_bursts_in_long_steps),
+      cmocka_unit_test(test_steps_repeat),
       cmocka_unit_test(test_crossed),
       cmocka_unit_test(test_flapping),
       cmocka_unit_test(test_nvlink_of_rank),

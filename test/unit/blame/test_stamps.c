@@ -284,7 +284,7 @@ static void test_number_by_way_of(void **state) {
  * Stages of a rank each. With tensor parallelism two layers of four micro-batches, and something besides that
  * takes long; without it forward and backward of eight.
  */
-enum { STAGES = 4, STAGE_KEYS = 24 };
+enum { STAGES = 4, STAGE_KEYS = 64 };
 
 struct stages {
   struct ni_blame b;
@@ -365,6 +365,25 @@ static void test_stages(void **state) {
   x->rank[3].cls = NI_BLAME_NONE;
   x->b.n_classes = 2;
   assert_true(is_share(stage_more(x, 1).share, 0));
+  free(x);
+}
+
+/* A stage of many places: its loss takes longer than its layers, and is the longest of them. */
+static void test_stages_of_many_places(void **state) {
+  (void)state;
+  enum { LAYERS = 48, LOSS = 12 };
+  struct stages *x = new_stages();
+  for (uint32_t r = 0; r < STAGES; r++) {
+    const uint32_t n = r == STAGES - 1 ? LAYERS + LOSS : LAYERS;
+    const float times = r == STAGES - 1 ? 1.1f : 1;
+    x->rank[r].n_places = n;
+    for (uint32_t k = 0; k < n; k++) {
+      const float us = k >= LAYERS ? 3940 : k % 2 ? 3340 : 1670;
+      x->place[r][k] = (struct ni_blame_place){.usual_us = times * us};
+    }
+  }
+  assert_true(is_share(stage_more(x, STAGES - 1).share, 0.1f));
+  assert_true(is_share(stage_more(x, 0).share, 0));
   free(x);
 }
 
@@ -591,16 +610,19 @@ static void test_launches(void **state) {
   struct ni_host host[2] = {0};
   struct ni_blame_rank rank[RANKS];
   struct ni_summary s = {.process = process, .host = host, .n_hosts = 2};
-  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS};
+  struct ni_blame_cell cell[RANKS];
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS, .bins = 1, .bin_steps = 1};
   for (uint32_t r = 0; r < RANKS; r++) {
+    const float us = 1e3f * (float)ms[r];
     process[r].host = r / 4;
+    cell[r] = (struct ni_blame_cell){.start_ns = 1, .idle = us, .late_idle = 0.9f * us};
     rank[r] = (struct ni_blame_rank){
-        .process = r, .judged = true, .n_steps = 1, .idle_us = 1e3 * ms[r], .late_idle_us = 0.9e3 * ms[r]};
+        .process = r, .judged = true, .n_steps = 1, .cell = &cell[r], .n_bins = 1, .bin_steps = 1};
   }
   assert_true(paces(&b, 6)); /* the longest, by what chance makes */
-  rank[6].late_idle_us = rank[6].idle_us = 30e3;
+  cell[6].late_idle = cell[6].idle = 30e3f;
   assert_false(paces(&b, 6)); /* its CPU is slow */
-  rank[6].late_idle_us = 10e3;
+  cell[6].late_idle = 10e3f;
   assert_false(paces(&b, 6)); /* its GPU computes */
 }
 
@@ -630,6 +652,32 @@ static float find_interval(uint32_t from, uint32_t to, uint32_t *found_from, uin
   const float times = ni_launches_find_interval(&x, 1, found_from, found_to);
   ni_launches_end(&x);
   return times;
+}
+
+/* A CPU is slow by what it does all the time, however long others took to load and compile at first. */
+static void test_launches_of_first_step(void **state) {
+  (void)state;
+  enum { RANKS = 8, STEPS = 20, SLOW = 5 };
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host[2] = {0};
+  struct ni_blame_cell cell[RANKS][STEPS];
+  struct ni_blame_rank rank[RANKS];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = 2};
+  struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = RANKS, .bins = STEPS, .bin_steps = 1};
+  struct ni_launches x;
+  for (uint32_t r = 0; r < RANKS; r++) {
+    process[r].host = r / 4;
+    rank[r] = (struct ni_blame_rank){
+        .process = r, .judged = true, .n_steps = STEPS, .cell = cell[r], .n_bins = STEPS, .bin_steps = 1};
+    for (uint32_t k = 0; k < STEPS; k++) {
+      const float late_us = (r == SLOW ? 5e3f : 0) + (k == 0 && r % 2 == 0 ? 300e3f : 0);
+      cell[r][k] = (struct ni_blame_cell){.start_ns = 1 + k, .idle = 20e3f + late_us, .late_idle = late_us};
+    }
+  }
+  assert_int_equal(ni_launches_begin(&x, &b), 0);
+  assert_true(x.late[SLOW] && ni_launches_stand_out(&x, SLOW));
+  assert_false(x.late[0]);
+  ni_launches_end(&x);
 }
 
 static void test_launch_interval(void **state) {
@@ -738,10 +786,12 @@ int main(void) {
       cmocka_unit_test(test_lead_from_even),
       cmocka_unit_test(test_whole_own_time),
       cmocka_unit_test(test_launches),
+      cmocka_unit_test(test_launches_of_first_step),
       cmocka_unit_test(test_launch_interval),
       cmocka_unit_test(test_number_by_messages),
       cmocka_unit_test(test_number_by_way_of),
       cmocka_unit_test(test_stages),
+      cmocka_unit_test(test_stages_of_many_places),
       cmocka_unit_test(test_whole_stages),
       cmocka_unit_test(test_last_stage),
       cmocka_unit_test(test_cost_of_late),

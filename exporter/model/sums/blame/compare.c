@@ -375,10 +375,14 @@ enum { STAGE_PLACES = 32, STAGE_PLACES_MIN = 8 }; /* fewer places can agree by c
 enum { STAGE_LEFT_MIN = 6 }; /* places of those that are left without these */
 
 struct stage {
-  float us[STAGE_PLACES]; /* the longest places of one rank in the middle of it, longest first; */
-  uint32_t n;             /* 0: too few to find a factor by */
-  uint32_t n_us;          /* so many there are in any case */
-  float pass_us;          /* nothing but whole passes lies before its messages: of one; 0: there is more */
+  /*
+   * Places of one rank in the middle of it, longest first. Of more than there is room for, as many of each
+   * length as their share is: the longest ones can be what the stage does besides, such as a loss.
+   */
+  float us[STAGE_PLACES];
+  uint32_t n;    /* 0: too few to find a factor by */
+  uint32_t n_us; /* so many there are in any case */
+  float pass_us; /* nothing but whole passes lies before its messages: of one; 0: there is more */
   float idle_us,
       late_us; /* of a step that rank is idle, or computes; late_us: before what is launched late */
   float off;   /* how far that rank is from its peers */
@@ -451,7 +455,8 @@ static int fill_stage(const struct ni_blame *b, uint32_t rank, float off, struct
     n--;
   s->n_us = n < STAGE_PLACES ? n : STAGE_PLACES;
   s->n = enough && n >= STAGE_LEFT_MIN ? s->n_us : 0;
-  memcpy(s->us, us, s->n_us * sizeof *us);
+  for (uint32_t i = 0; i < s->n_us; i++)
+    s->us[i] = us[(2 * i + 1) * n / (2 * s->n_us)];
   s->pass_us = s->whole ? find_whole_pass(o) : 0;
   s->idle_us = (float)(o->idle_us / o->n_steps);
   s->late_us = (float)(o->late_idle_us / o->n_steps);

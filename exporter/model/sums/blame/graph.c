@@ -336,8 +336,11 @@ static double find_launch(const struct ni_graph *g, const struct ni_graph_part *
 float ni_graph_changed_gap(const struct ni_graph *g, const struct ni_graph_change *s,
                            const struct ni_graph_node *n) {
   const float own = ni_graph_own_time(g, n);
-  float gap = s->no_pauses ? own - n->pause : own;
-  if (is_changed(g, s, n))
+  const bool changed = is_changed(g, s, n);
+  /* a pause that ends with a late launch is the CPU's as well */
+  const bool no_pause = s->no_pauses || (changed && s->launches && n->launched_late);
+  float gap = no_pause ? own - n->pause : own;
+  if (changed)
     gap -= (own - n->pause) * (1 - (s->launches ? find_launch_factor(g, s, n) : s->factor));
   return gap;
 }

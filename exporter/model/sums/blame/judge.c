@@ -293,21 +293,31 @@ static uint64_t count_run_ops(const struct ni_blame *b, uint32_t run) {
 /*
  * Steps repeat where the longer ones of the middle half take at most STEPS_ALIKE times as long as the shorter
  * ones, and operations of the same sizes come again. Requests of inference do not: what lies in one "step" of
- * them is not what lies in another, and no bin can be compared with another.
+ * them is not what lies in another, and no bin can be compared with another. Where somebody stops in most
+ * steps all ranks have steps of any length, but they compute as long as ever between their operations: that
+ * tells as well, where it is STEPS_TOLD of a step or more.
  */
 #define STEPS_ALIKE 2.0f
+#define STEPS_TOLD 0.1f
 
-static int check_steps_repeat(const struct ni_blame_rank *o, bool *repeat) {
-  float *us = malloc((o->n_bins + 1) * sizeof *us);
+int ni_judge_repeat(const struct ni_blame_rank *o, bool *repeat) {
+  float *us = malloc((2 * (size_t)o->n_bins + 1) * sizeof *us);
   size_t n = 0;
   if (!us)
     return -ENOMEM;
-  for (uint32_t k = 1; k + 2 < o->n_bins; k++)
-    if (o->cell[k].start_ns && o->cell[k + 1].start_ns)
-      us[n++] = (float)(o->cell[k + 1].start_ns - o->cell[k].start_ns);
+  float *own_us = us + o->n_bins;
+  for (uint32_t k = 1; k + 2 < o->n_bins; k++) {
+    const struct ni_blame_cell *c = &o->cell[k];
+    if (!c->start_ns || !o->cell[k + 1].start_ns)
+      continue;
+    us[n] = (float)(o->cell[k + 1].start_ns - c->start_ns) / 1e3f;
+    own_us[n++] = c->baseline + c->dev;
+  }
   const float shorter = ni_blame_quantile(us, n, 0.25), longer = ni_blame_quantile(us, n, 0.75);
+  const float least = ni_blame_quantile(own_us, n, 0.25), most = ni_blame_quantile(own_us, n, 0.75);
   const bool are_as_long = n < STEPS_REPEAT_MIN || longer <= STEPS_ALIKE * shorter;
-  *repeat = are_as_long && !o->sizes_differ;
+  const bool compute_alike = least >= STEPS_TOLD * shorter && most <= STEPS_ALIKE * least;
+  *repeat = (are_as_long || compute_alike) && !o->sizes_differ;
   free(us);
   return 0;
 }
@@ -317,7 +327,7 @@ static int require_repeating_steps(struct ni_blame *b, struct ni_summary *s, uin
   uint32_t repeats = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     bool repeat = false;
-    if (b->rank[i].judged && check_steps_repeat(&b->rank[i], &repeat) < 0)
+    if (b->rank[i].judged && ni_judge_repeat(&b->rank[i], &repeat) < 0)
       return -ENOMEM;
     repeats += repeat;
   }

@@ -23,6 +23,8 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);
  * b->rank[i].mark says what ends its steps. The caller frees b with ni_blame_free(), in any case.
  */
 int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b);
+/* Do the rank's steps repeat? Where those of most ranks do not, durations judge. 0 or -ENOMEM. */
+int ni_judge_repeat(const struct ni_blame_rank *o, bool *repeat);
 /*
  * A bin of s->step (bins + 1) in which no rank began anything begins with the next one, the last ones with
  * the end of the logs: findings say when they begin and end by these times.

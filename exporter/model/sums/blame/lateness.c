@@ -355,7 +355,7 @@ static void judge_launches(struct ni_lateness *w) {
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     struct ni_launches_of of = {0};
-    float late = (float)(o->late_idle_us / o->n_steps), excess = 0;
+    float late = w->launches.late_us[i], excess = 0;
     uint32_t from, to;
     /* most of what it launches is not in the logs */
     if (b->waits_unseen && o->team == NI_BLAME_NONE)

@@ -478,7 +478,8 @@ static double measure_head_start(const struct replay *x) {
 static void bound_clocked_cost(const struct replay *x, struct ni_cause *c, double saved_us, uint32_t seen) {
   if (c->most_us > 0)
     bound_cost(c, c->most_us);
-  if (c->links && !c->stops && seen >= CLOCK_SEEN_MIN)
+  const bool is_replayed = (c->links && !c->stops) || c->kind == NI_FIND_THROTTLING;
+  if (is_replayed && seen >= CLOCK_SEEN_MIN)
     bound_cost(c, CLOCK_MOST * saved_us * count_cause_bins(x, c, NI_BLAME_NONE) / seen);
 }
 

@@ -275,8 +275,8 @@ void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint3
     t = measure_times(gap, n, slots, u->waits_for);
   }
   t = drop_needless_slots(u, gap, n, slots, slot, t);
-  const uint32_t alone = count_alone(gap, n, slots, slot);
-  if (alone * 10 >= n * 8) { /* then what it waits for is known, whatever chance shows in the others */
+  const bool follows_own = count_alone(gap, n, slots, slot) * 10 >= n * 8;
+  if (follows_own) { /* then what it waits for is known, whatever chance shows in the others */
     u->waits_for = UINT64_C(1) << slot;
     t = measure_times(gap, n, slots, u->waits_for);
     u->alone = true;
@@ -284,7 +284,11 @@ void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint3
   u->alone |= first && follows_one_slot(u, gap, n, slots);
   u->us = t.middle;
   u->width = t.width;
-  /* of one slot nothing else is waited for */
-  u->steady = isfinite(u->us) && (slots == 1 || t.width <= STEADY * u->us + STEADY_US);
+  /*
+   * Where nothing else can be waited for, times that vary are the rank's own: of one slot all, else what a
+   * step begins with, as input that is late by chance.
+   */
+  const bool is_own = slots == 1 || (first && follows_own);
+  u->steady = isfinite(u->us) && (is_own || t.width <= STEADY * u->us + STEADY_US);
   u->alone &= u->steady;
 }

@@ -21,7 +21,10 @@ enum {
   ONE_MORE_STEPS = 4,
   FAR_MORE = 8,
   SCALARS_FAR_MORE = 4,
-  SCALAR_BYTES = 64
+  SCALAR_BYTES = 64,
+  /* nobody is judged by fewer bins (twice NI_CAUSE_BINS of causes.h); the first and the last are not whole */
+  ROUNDS_FEW = 12,
+  OF_ROUND_MIN = 3 /* operations of a step */
 };
 
 /* One, two or three operations in a row on one slot. */
@@ -385,9 +388,40 @@ static uint32_t count_steps_with_one_more(const struct ni_blame_rank *rank, cons
   return 0;
 }
 
+static bool has_messages(const struct ni_blame_rank *rank) {
+  for (uint32_t i = 0; i < rank->n_slots; i++)
+    if (rank->slot[i].kind != NI_BLAME_COLL)
+      return true;
+  return false;
+}
+
+/*
+ * Where the rarest one comes so few times that nobody can be judged by it, as where hosts train by themselves
+ * and exchange what they learned every hundredth step: how often does what is rarest come on the communicator
+ * that has most of the rank's operations? 0: nothing does. Two operations that take turns are of layers, not
+ * of steps, and stages of a pipeline would find different ones.
+ */
+static uint32_t count_steps_within_rounds(const struct ni_blame_rank *rank, const struct grams *g, size_t n,
+                                          const struct gram *rarest) {
+  uint32_t least = 0;
+  if (rarest->count >= ROUNDS_FEW || has_messages(rank))
+    return 0;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct gram *x = &g->item[i];
+    const uint64_t ops = rank->slot[x->slot].ops;
+    const bool is_single = x->n == 1 && !x->is_cluster && is_even(rank, x) && is_spread(rank, x);
+    const bool is_of_most = ops * 2 > n && x->count * OF_ROUND_MIN <= ops;
+    if (!is_single || !is_of_most || x->count < FAR_MORE * rarest->count)
+      continue;
+    if (!least || x->count < least)
+      least = x->count;
+  }
+  return least;
+}
+
 /* The rarest number of times that is one of steps: 0: none. */
 static uint32_t estimate_steps(const struct ni_blame *b, const struct ni_blame_rank *rank,
-                               const struct grams *g) {
+                               const struct grams *g, size_t n) {
   const struct gram *rarest = find_rarest(rank, g, false);
   if (!rarest)
     rarest = find_rarest(rank, g, true);
@@ -400,6 +434,8 @@ static uint32_t estimate_steps(const struct ni_blame *b, const struct ni_blame_r
   uint32_t steps = count_steps_with_one_more(rank, g, rarest);
   if (!steps && is_rare)
     steps = count_steps_by_companions(b, rank, g, rarest);
+  if (!steps)
+    steps = count_steps_within_rounds(rank, g, n, rarest);
   return steps ? steps : rarest->count;
 }
 
@@ -683,7 +719,7 @@ static void mark_kind(struct ni_step_mark *m, const struct gram *kind, uint32_t 
 
 /* A kind of operation, a few in a row, or the last of a cluster, that comes once a step. */
 static int step_by_kind(struct search *x, struct ni_step_mark *m) {
-  x->kind = find_kind(x, x->wanted ? x->wanted : estimate_steps(x->b, x->rank, x->g));
+  x->kind = find_kind(x, x->wanted ? x->wanted : estimate_steps(x->b, x->rank, x->g, x->n));
   if (x->kind && !x->wanted && may_repeat(x)) {
     const uint32_t k = count_marks_in_step(x->rank, x->kind, x->op, x->n);
     if (k > 1) {

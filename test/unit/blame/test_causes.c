@@ -1,6 +1,7 @@
 /*
  * Who is named and what it costs, rule by rule at the thresholds: the replay of a block, and links.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -847,6 +848,79 @@ static void test_hidden_launch_cost(void **state) {
   assert_true(off > 0.97 * us && off < 1.03 * us);
 }
 
+/*
+ * Three ranks meet twice in a step, behind 100 us of computing each. Rank 1 takes `first_us` the first time
+ * and `second_us` the second time, rank 2 takes 200 us the second time. Returns what rank 1 is said to cost.
+ */
+static double cost_in_places(float first_us, float second_us) {
+  enum { RANKS = 3, STEPS_HERE = 3 * NI_BLAME_BLOCK, OPS = 2 * STEPS_HERE };
+  const float gap[RANKS][2] = {{100, 100}, {first_us, second_us}, {100, 200}};
+  uint32_t late[2] = {1, 2};
+  struct two *t = new_two(NI_FIND_LATE_RANK, 1);
+  struct ni_blame_rank rank[RANKS] = {0};
+  double done = 0, end[RANKS] = {0};
+  for (uint32_t r = 0; r < 2; r++) {
+    free(t->rank[r].sample);
+    rank[r] = t->rank[r];
+  }
+  rank[2] = rank[1];
+  t->b.rank = rank;
+  t->b.n_ranks = RANKS;
+  t->b.n_classes = 1;
+  t->b.bins = STEPS_HERE;
+  t->b.steps = STEPS_HERE - 1;
+  t->causes.item[1] = *t->cause;
+  t->causes.n = 2;
+  for (uint32_t k = 0; k < 2; k++) {
+    struct ni_cause *c = &t->causes.item[k];
+    c->item = &late[k];
+    c->to = STEPS_HERE;
+    c->of_gaps = (gap[late[k]][0] + gap[late[k]][1]) / 200 - 1;
+  }
+  for (uint32_t r = 0; r < RANKS; r++) {
+    rank[r].sample = calloc(OPS, sizeof *rank[r].sample);
+    rank[r].n_sample = OPS;
+    rank[r].sample_ns = 0;
+  }
+  for (uint32_t i = 0; i < OPS; i++) {
+    const double last = done + fmaxf(first_us, 100) * (i % 2 == 0) + fmaxf(second_us, 200) * (i % 2);
+    for (uint32_t r = 0; r < RANKS; r++) {
+      const double begun = done + (double)gap[r][i % 2];
+      rank[r].sample[i] = (struct ni_blame_sampled){
+          .after_us = (float)(i ? begun - end[r] : 0),
+          .exec_us = (float)(last + TRANSFER - begun),
+          .gap_us = gap[r][i % 2],
+          .sn = i,
+          .step = i / 2,
+          .main = i > 0,
+      };
+      end[r] = begun;
+    }
+    done = last + TRANSFER;
+  }
+  for (uint32_t r = 0; r < RANKS; r++)
+    rank[r].last_ns = (int64_t)(done * 1e3);
+  struct ni_replay out;
+  assert_int_equal(ni_replay(&t->b, &t->causes, &out), 0);
+  assert_int_equal(out.blocks, 3);
+  const double us = t->cause->cost_us;
+  free(t);
+  return us;
+}
+
+/*
+ * What is late in one place of the step does not hide what is late in another. All of it lies in the first
+ * place, and each block's first operation has nothing before it. Where a rank takes shorter than its like in
+ * a place it waits for something else there: then its own time is shorter by one factor.
+ */
+static void test_cost_in_places(void **state) {
+  (void)state;
+  const double said = cost_in_places(200, 100), most = 21 * 100;
+  assert_true(said > 0.93 * most && said < 1.07 * most);
+  const double untold = cost_in_places(300, 20), factor = 21 * (300 - 300 / 1.6);
+  assert_true(untold > 0.99 * factor && untold < 1.01 * factor);
+}
+
 /* Operations in another order on each rank wait for each other: somebody goes on. */
 static void test_crossed(void **state) {
   (void)state;
@@ -923,6 +997,7 @@ int main(void) {
       cmocka_unit_test(test_bursts_in_long_steps),
       cmocka_unit_test(test_steps_repeat),
       cmocka_unit_test(test_crossed),
+      cmocka_unit_test(test_cost_in_places),
       cmocka_unit_test(test_flapping),
       cmocka_unit_test(test_nvlink_of_rank),
       cmocka_unit_test(test_not_slow),

@@ -14,7 +14,7 @@ from match import Subject, is_innocent, match, named_by_ranks
 
 def run_tool(exporter, job):
     """The tool leaves tables where it runs, so each run gets a folder of its own."""
-    command = [os.path.abspath(exporter), "summary", os.path.abspath(job), "--json"]
+    command = [os.path.abspath(exporter), "summary", os.path.abspath(job), "--json", "--only", "tables"]
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(
             command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=600

@@ -57,6 +57,35 @@ static uint32_t find_or_add_spot(struct ni_graph *g, const struct ni_blame_rank 
   return g->n_spots++;
 }
 
+/* The late rank's own part of a spot. NI_BLAME_NONE: no memory. */
+static uint32_t find_or_add_late_spot(struct ni_graph *g, uint32_t rank, uint32_t spot) {
+  const uint64_t key = ni_hash(spot, rank);
+  uint32_t k;
+  for (size_t i = 0; (k = ni_index_next(&g->late_spot_at, key, &i)) != NI_INDEX_NONE;)
+    if (g->late_spot[k].key == key)
+      return k;
+  if (!ni_array_room(g->late_spot, g->n_late_spots, g->cap_late_spots) ||
+      ni_index_add(&g->late_spot_at, key, g->n_late_spots) < 0)
+    return NI_BLAME_NONE;
+  g->late_spot[g->n_late_spots] = (struct ni_graph_late_spot){.key = key, .rank = rank, .spot = spot};
+  return g->n_late_spots++;
+}
+
+/* Which place of the step the node is; number: of the slot's operation in it. 0 or -ENOMEM. */
+static int set_spot(struct ni_graph *g, struct ni_graph_node *n, uint32_t rank, uint32_t slot,
+                    uint32_t number) {
+  const struct ni_blame_rank *o = &g->b->rank[rank];
+  if (!g->launches && !g->any_late)
+    return 0;
+  n->spot = find_or_add_spot(g, o, slot, number);
+  if (n->spot == NI_BLAME_NONE)
+    return -ENOMEM;
+  if (!g->is_late[rank] || o->cls == NI_BLAME_NONE || !g->has_peers[o->cls])
+    return 0;
+  n->late_spot = find_or_add_late_spot(g, rank, n->spot);
+  return n->late_spot == NI_BLAME_NONE ? -ENOMEM : 0;
+}
+
 static uint32_t get_block(const struct ni_blame_rank *o, size_t i) {
   return (o->sample[i].step + (uint32_t)o->shift) / NI_BLAME_BLOCK;
 }
@@ -161,11 +190,12 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
                                 .ready = NI_BLAME_NONE,
                                 .bin = (op->step + (uint32_t)o->shift) / g->b->bin_steps,
                                 .launched_late = op->launched_late,
-                                .spot = NI_BLAME_NONE};
+                                .spot = NI_BLAME_NONE,
+                                .late_spot = NI_BLAME_NONE};
     if (op->step != step)
       memset(number, 0, sizeof number);
     step = op->step;
-    if (g->launches && (n->spot = find_or_add_spot(g, o, op->slot, number[op->slot]++)) == NI_BLAME_NONE)
+    if (set_spot(g, n, rank, op->slot, number[op->slot]++) < 0)
       return -ENOMEM;
     if (op->main && i - s->from >= op->main) {
       n->main = g->node[s->first + i - s->from - op->main].join;
@@ -336,6 +366,7 @@ static double find_launch(const struct ni_graph *g, const struct ni_graph_part *
 float ni_graph_changed_gap(const struct ni_graph *g, const struct ni_graph_change *s,
                            const struct ni_graph_node *n) {
   const float own = ni_graph_own_time(g, n);
+<<<<<<< HEAD
   const bool changed = is_changed(g, s, n);
   /* a pause that ends with a late launch is the CPU's as well */
   const bool no_pause = s->no_pauses || (changed && s->launches && n->launched_late);
@@ -343,6 +374,15 @@ float ni_graph_changed_gap(const struct ni_graph *g, const struct ni_graph_chang
   if (changed)
     gap -= (own - n->pause) * (1 - (s->launches ? find_launch_factor(g, s, n) : s->factor));
   return gap;
+=======
+  const float gap = s->no_pauses ? own - n->pause : own;
+  if (!is_changed(g, s, n))
+    return gap;
+  float less = 1 - (s->launches ? find_launch_factor(g, s, n) : s->factor);
+  if (s->by_spot && n->late_spot != NI_BLAME_NONE)
+    less = g->late_spot[n->late_spot].less;
+  return gap - (own - n->pause) * less;
+>>>>>>> w-cost
 }
 
 double ni_graph_find_start(const struct ni_graph *g, const struct ni_graph_part *s,
@@ -437,9 +477,11 @@ int ni_graph_begin(struct ni_graph *g, const struct ni_blame *b) {
                          .part = calloc(b->n_ranks + 1, sizeof *g->part),
                          .begin_us = malloc((b->s->n_hosts + 1) * sizeof *g->begin_us),
                          .stack = malloc((b->n_ranks + 1) * sizeof *g->stack),
+                         .is_late = calloc(b->n_ranks + 1, sizeof *g->is_late),
                          .has_peers = calloc(b->n_classes + 1, sizeof *g->has_peers)};
   const bool has_stack = g->begin_us && g->stack;
-  return g->part && has_stack && g->has_peers ? 0 : -ENOMEM;
+  const bool has_flags = g->is_late && g->has_peers;
+  return g->part && has_stack && has_flags ? 0 : -ENOMEM;
 }
 
 void ni_graph_rewind(struct ni_graph *g) { memset(g->part, 0, (g->b->n_ranks + 1) * sizeof *g->part); }
@@ -448,6 +490,7 @@ void ni_graph_free(struct ni_graph *g) {
   ni_index_free(&g->at);
   ni_index_free(&g->peers_at);
   ni_index_free(&g->spot_at);
+  ni_index_free(&g->late_spot_at);
   free(g->node);
   free(g->join);
   free(g->op);
@@ -457,4 +500,6 @@ void ni_graph_free(struct ni_graph *g) {
   free(g->peers);
   free(g->has_peers);
   free(g->spot);
+  free(g->is_late);
+  free(g->late_spot);
 }

@@ -33,6 +33,19 @@ struct ni_graph_spot {
   uint32_t n_slow; /* of ranks whose CPU is slow, launched late or not */
 };
 
+/*
+ * A spot of one late rank. What makes it late may lie in one place of the step, as what is loaded before its
+ * first operation does, and another rank may be late elsewhere: the two delays add up. One factor for all own
+ * time would hide one behind the other.
+ */
+struct ni_graph_late_spot {
+  uint64_t key;
+  uint32_t rank, spot;
+  uint32_t n;    /* of its operations there, while the cause is at work */
+  double own_us; /* sum of the own time before them */
+  float less;    /* without the cause own time is shorter by this part */
+};
+
 struct ni_graph_node { /* an operation of one rank */
   /* own time before it, and what of that is a pause; where it waited for nothing: its start */
   float gap, pause;
@@ -48,7 +61,8 @@ struct ni_graph_node { /* an operation of one rank */
   uint32_t ready;      /* join: it was not ready before ready_gap after that; NI_BLAME_NONE */
   float ready_gap;
   uint32_t bin : 31, launched_late : 1;
-  uint32_t spot; /* NI_BLAME_NONE: not asked */
+  uint32_t spot;      /* NI_BLAME_NONE: not asked */
+  uint32_t late_spot; /* NI_BLAME_NONE: its rank is not late, or has no like */
 };
 
 struct ni_graph_join { /* an operation of all its ranks */
@@ -79,6 +93,7 @@ struct ni_graph_change { /* of a rank's own time in the scenario */
   uint32_t from, to;        /* bins */
   const bool *at;           /* in these of them; NULL: in all */
   bool no_pauses, launches; /* launches: factor is of own time before what was launched late */
+  bool by_spot;             /* it is each late spot's own; factor: where there is none */
 };
 
 struct ni_graph_part {   /* what of the block is a rank's */
@@ -113,13 +128,19 @@ struct ni_graph {
   struct ni_index peers_at;
   /* a slow CPU is replayed: baselines of what lies before operations are looked up */
   bool launches;
-  bool *has_peers; /* of a class: a rank of it has a CPU that is not slow */
+  bool *has_peers; /* of a class: a rank of it is not slow */
   /* How much less a CPU that is not slow takes, where nothing hides that; 0: not known. */
   float launch_factor;
   struct ni_graph_spot *spot;
   uint32_t n_spots;
   size_t cap_spots;
   struct ni_index spot_at;
+  bool *is_late; /* of a rank: it has late spots */
+  bool any_late;
+  struct ni_graph_late_spot *late_spot;
+  uint32_t n_late_spots;
+  size_t cap_late_spots;
+  struct ni_index late_spot_at;
 };
 
 /* 0 or -ENOMEM; ni_graph_free() is due all the same. */

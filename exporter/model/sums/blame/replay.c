@@ -14,6 +14,8 @@
 #define DOUBT_OF_BASELINE 0.01 /* a baseline may be off by so much */
 #define TRANSFER_LEAST_US 0.1  /* of which a logarithm is taken: less is nothing but the timer's resolution */
 #define OTHERS_WAIT 0.1        /* this part of the other ranks may wait for a shorter time */
+#define SPOTS_TELL 0.5         /* of what a rank is late by: places that explain less say nothing of it */
+#define SPOTS_SHORTER 0.1 /* of what it takes longer in its places: so much may it take shorter by chance */
 
 /*
  * A part of the longest way through the block as recorded: a join, and the node that came last to it, whose
@@ -33,6 +35,7 @@ struct replay {
   size_t cap_ended;
   uint64_t *causes_of; /* of a link: bit i: cause i */
   bool *launch_late;   /* of a rank: its CPU is slow */
+  uint32_t *late_by;   /* of a rank that is late (g.is_late): the first cause by which it is */
   /* stamps are off: causes are taken away where own time is without that (stamps.h) */
   bool denoises;
   double own, pauses, transfer, recorded, replayed;
@@ -89,13 +92,22 @@ static void count_slow(struct ni_graph_spot *p, const struct ni_graph_node *n) {
   p->n_late++;
 }
 
+static void count_late(const struct replay *x, uint32_t rank, const struct ni_graph_node *n) {
+  if (n->late_spot == NI_BLAME_NONE || !ni_cause_is_active(&x->causes->item[x->late_by[rank]], n->bin))
+    return;
+  x->g.late_spot[n->late_spot].own_us += n->gap - n->pause;
+  x->g.late_spot[n->late_spot].n++;
+}
+
 static void count_spots(struct replay *x) {
   for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
     for (uint32_t i = 0; i < x->g.part[r].n; i++) {
       const struct ni_graph_node *n = &x->g.node[x->g.part[r].first + i];
       if (n->main == NI_BLAME_NONE)
         continue;
-      if (x->launch_late[r])
+      if (x->g.is_late[r])
+        count_late(x, r, n);
+      else if (x->launch_late[r])
         count_slow(&x->g.spot[n->spot], n);
       else
         count_usual(&x->g.spot[n->spot], n);
@@ -118,6 +130,53 @@ static void set_launch_factor(struct ni_graph *g) {
   g->launch_factor = late_us > 0 ? (float)fmin(1, usual_us / late_us) : 0;
 }
 
+/* How much longer the rank's own time is there than that of ranks that are not slow; NAN: not known. */
+static double get_late_us(const struct ni_graph *g, const struct ni_graph_late_spot *p) {
+  const struct ni_graph_spot *s = &g->spot[p->spot];
+  if (p->n < NI_GRAPH_PEERS_MIN || s->n_usual < NI_GRAPH_PEERS_MIN)
+    return NAN;
+  return p->own_us - s->usual_us / s->n_usual * p->n;
+}
+
+/* Of a late rank, sums over its places. */
+struct late_sums {
+  double own_us, longer_us, shorter_us;
+};
+
+/*
+ * The share of its cause says how late a rank is, its places say where. So all of them together take away no
+ * more than that share. They say nothing if the rank takes shorter than its like in some of them: then it
+ * waits for something else than these do. Nor do they if they explain too little of the share.
+ */
+static int set_late_spots(struct replay *x) {
+  struct ni_graph *g = &x->g;
+  struct late_sums *sums = calloc(g->b->n_ranks + 1, sizeof *sums);
+  if (!sums)
+    return -ENOMEM;
+  NI_EACH(const struct ni_graph_late_spot, p, g->late_spot, g->n_late_spots) {
+    const double late_us = get_late_us(g, p);
+    if (isnan(late_us))
+      continue;
+    sums[p->rank].own_us += p->own_us;
+    sums[p->rank].longer_us += fmax(0, late_us);
+    sums[p->rank].shorter_us += fmax(0, -late_us);
+  }
+  NI_EACH(struct ni_graph_late_spot, p, g->late_spot, g->n_late_spots) {
+    const struct late_sums *of = &sums[p->rank];
+    const double of_gaps = x->causes->item[x->late_by[p->rank]].of_gaps;
+    const double usual_less = 1 - 1 / (1 + of_gaps);
+    const double said_us = of->own_us * usual_less, late_us = get_late_us(g, p);
+    const bool is_like = of->shorter_us <= SPOTS_SHORTER * of->longer_us;
+    g->is_late[p->rank] &= is_like && of->longer_us - of->shorter_us >= SPOTS_TELL * said_us;
+    if (isnan(late_us) || of->longer_us <= 0 || p->own_us <= 0)
+      p->less = (float)usual_less;
+    else
+      p->less = (float)(fmax(0, late_us) / p->own_us * fmin(1, said_us / of->longer_us));
+  }
+  free(sums);
+  return 0;
+}
+
 /*
  * Once through the sample, to its begin again: how long transfers take where no cause is at work, and what
  * lies before operations.
@@ -137,16 +196,38 @@ static int find_baselines(struct replay *x, uint32_t blocks) {
       x->g.peers[w->peers].log_us += log(fmax(w->transfer, TRANSFER_LEAST_US));
       x->g.peers[w->peers].n++;
     }
-    if (x->g.launches)
+    if (x->g.launches || x->g.any_late)
       count_spots(x);
   }
   set_launch_factor(&x->g);
   ni_graph_rewind(&x->g);
-  return got < 0 ? got : 0;
+  return got < 0 ? got : set_late_spots(x);
+}
+
+/*
+ * A rank computes longer, by a cause that is replayed. Not where operations hide most of what
+ * it does (c->rest): there others get ahead of it from place to place, and these say nothing. Nor do they of
+ * what comes and goes: it is counted by the clock.
+ */
+static bool is_late_in_places(const struct replay *x, const struct ni_cause *c) {
+  const bool computes =
+      c->kind == NI_FIND_LATE_RANK || c->kind == NI_FIND_SLOW_HOST || c->kind == NI_FIND_UNEVEN;
+  return computes && !c->launch && !c->rest && !ni_cause_comes_and_goes(x->g.b, c);
+}
+
+static void set_late_ranks(struct replay *x) {
+  for (uint32_t i = x->causes->n; i-- > 0;) {
+    const struct ni_cause *c = &x->causes->item[i];
+    for (uint32_t k = 0; is_late_in_places(x, c) && k < c->n_items; k++) {
+      x->late_by[c->item[k]] = i;
+      x->g.is_late[c->item[k]] = x->g.any_late = true;
+    }
+  }
 }
 
 static int prepare_baseline(struct replay *x, uint32_t blocks) {
   const struct ni_causes *c = x->causes;
+  set_late_ranks(x);
   for (uint32_t i = 0; i < c->n; i++) {
     x->g.compares |= c->item[i].links;
     for (uint32_t k = 0; c->item[i].links && k < c->item[i].n_items; k++)
@@ -157,10 +238,12 @@ static int prepare_baseline(struct replay *x, uint32_t blocks) {
     for (uint32_t k = 0; c->item[i].launch && k < c->item[i].n_items; k++)
       x->launch_late[c->item[i].item[k]] = true;
   }
-  for (uint32_t r = 0; r < x->g.b->n_ranks; r++)
-    if (x->g.b->rank[r].judged && x->g.b->rank[r].cls != NI_BLAME_NONE && !x->launch_late[r])
+  for (uint32_t r = 0; r < x->g.b->n_ranks; r++) {
+    const bool is_like = x->g.b->rank[r].judged && x->g.b->rank[r].cls != NI_BLAME_NONE;
+    if (is_like && !x->launch_late[r] && !x->g.is_late[r])
       x->g.has_peers[x->g.b->rank[r].cls] = true;
-  return x->g.compares || x->g.launches ? find_baselines(x, blocks) : 0;
+  }
+  return x->g.compares || x->g.launches || x->g.any_late ? find_baselines(x, blocks) : 0;
 }
 
 /*
@@ -209,10 +292,12 @@ static void remove_cause(struct replay *x, uint32_t cause) {
     shorten_messages(x, c);
   for (uint32_t i = 0; i < c->n_items && !c->links; i++) {
     struct ni_graph_change *s = &x->g.part[c->item[i]].change;
+    const bool by_spot = x->g.is_late[c->item[i]] && x->late_by[c->item[i]] == cause;
     if (c->kind == NI_FIND_PAUSES || c->kind == NI_FIND_PERIODIC)
       s->no_pauses = true;
     else
-      *s = (struct ni_graph_change){1 / (1 + c->of_gaps), c->from, c->to, c->at, s->no_pauses, c->launch};
+      *s = (struct ni_graph_change){1 / (1 + c->of_gaps), c->from,   c->to,  c->at,
+                                    s->no_pauses,         c->launch, by_spot};
   }
 }
 
@@ -596,12 +681,13 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
 int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out) {
   struct replay x = {.causes = causes,
                      .causes_of = calloc(b->n_links + 1, sizeof *x.causes_of),
+                     .late_by = malloc((b->n_ranks + 1) * sizeof *x.late_by),
                      .launch_late = calloc(b->n_ranks + 1, sizeof *x.launch_late),
                      .path = calloc(b->s->n_comms + 1, sizeof *x.path),
                      .lost = calloc(b->s->n_comms + 1, sizeof *x.lost),
                      .lost_now_and_then = calloc(b->s->n_comms + 1, sizeof *x.lost_now_and_then)};
   const bool has_sums = x.path && x.lost && x.lost_now_and_then;
-  const bool has_room = x.causes_of && x.launch_late && has_sums;
+  const bool has_room = x.causes_of && x.launch_late && x.late_by && has_sums;
   *out = (struct ni_replay){.model = NAN};
   int e = ni_graph_begin(&x.g, b);
   if (!has_room)
@@ -627,5 +713,6 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
   free(x.lost_now_and_then);
   free(x.causes_of);
   free(x.launch_late);
+  free(x.late_by);
   return e;
 }

@@ -366,23 +366,16 @@ static double find_launch(const struct ni_graph *g, const struct ni_graph_part *
 float ni_graph_changed_gap(const struct ni_graph *g, const struct ni_graph_change *s,
                            const struct ni_graph_node *n) {
   const float own = ni_graph_own_time(g, n);
-<<<<<<< HEAD
   const bool changed = is_changed(g, s, n);
   /* a pause that ends with a late launch is the CPU's as well */
   const bool no_pause = s->no_pauses || (changed && s->launches && n->launched_late);
-  float gap = no_pause ? own - n->pause : own;
-  if (changed)
-    gap -= (own - n->pause) * (1 - (s->launches ? find_launch_factor(g, s, n) : s->factor));
-  return gap;
-=======
-  const float gap = s->no_pauses ? own - n->pause : own;
-  if (!is_changed(g, s, n))
+  const float gap = no_pause ? own - n->pause : own;
+  if (!changed)
     return gap;
   float less = 1 - (s->launches ? find_launch_factor(g, s, n) : s->factor);
   if (s->by_spot && n->late_spot != NI_BLAME_NONE)
     less = g->late_spot[n->late_spot].less;
   return gap - (own - n->pause) * less;
->>>>>>> w-cost
 }
 
 double ni_graph_find_start(const struct ni_graph *g, const struct ni_graph_part *s,

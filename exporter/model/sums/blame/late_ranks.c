@@ -266,6 +266,21 @@ static int compare_by_lateness(const void *a, const void *b, void *of) {
   return i < k ? -1 : 1;
 }
 
+/*
+ * Periodic work of the rank is half or more of what its CPU keeps the GPU waiting in a step: what comes after a
+ * checkpoint is launched late, too, and it has been told.
+ */
+static bool is_periodic_work(const struct ni_blame *b, const struct ni_causes *out,
+                             const struct ni_rank_lateness *l, uint32_t rank) {
+  for (uint32_t i = 0; i < out->n; i++) {
+    const struct ni_cause *c = &out->item[i];
+    const bool is_of_rank = c->kind == NI_FIND_PERIODIC && c->level == NI_LEVEL_RANK && c->of == rank;
+    if (is_of_rank && 2 * c->excess_us * (float)c->bins_hit >= l->excess_us * (float)b->steps)
+      return true;
+  }
+  return false;
+}
+
 /* The latest first: there is not room for all where chance lets many of thousands stand out. */
 static int name_late_ranks(struct ni_lateness *w, struct ni_causes *out) {
   uint32_t *order = malloc((w->b->n_ranks + 1) * sizeof *order);
@@ -280,7 +295,7 @@ static int name_late_ranks(struct ni_lateness *w, struct ni_causes *out) {
     if (!l->late && !l->launch && !l->bursts)
       continue;
     /* a stage that has more to do has more idle time; of a host all ranks show it */
-    if (l->no_peers)
+    if (l->no_peers || (l->launch && is_periodic_work(w->b, out, l, i)))
       continue;
     if (out->n >= NI_CAUSES_MAX / 2) { /* the other half is for stages and links */
       out->left_out++;

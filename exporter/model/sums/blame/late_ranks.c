@@ -267,8 +267,8 @@ static int compare_by_lateness(const void *a, const void *b, void *of) {
 }
 
 /*
- * Periodic work of the rank is half or more of what its CPU keeps the GPU waiting in a step: what comes after a
- * checkpoint is launched late, too, and it has been told.
+ * Periodic work of the rank is half or more of what its CPU keeps the GPU waiting in a step: what comes after
+ * a checkpoint is launched late, too, and it has been told.
  */
 static bool is_periodic_work(const struct ni_blame *b, const struct ni_causes *out,
                              const struct ni_rank_lateness *l, uint32_t rank) {

@@ -52,7 +52,15 @@ static void test_first_of_step(void **state) {
   ni_baseline_find(&u, gap[0], 20, 2, 0, true, 2);
   assert_true(near(u.us, 1001) && u.steady && u.waits_for == 3 && u.alone);
   ni_baseline_find(&u, gap[0], 20, 2, 0, false, 2);
-  assert_false(u.alone); /* elsewhere both may have been waited for */
+  assert_false(u.alone);              /* elsewhere both may have been waited for */
+  for (uint32_t i = 0; i < 20; i++) { /* input comes late by chance */
+    gap[i][1] = 9000 + (float)(i * 13 % 20) * 1000;
+    gap[i][0] = gap[i][1] + 4000 + (float)(i * 37 % 400);
+  }
+  ni_baseline_find(&u, gap[0], 20, 2, 0, true, 2);
+  assert_true(u.us > 15000 && u.us < 23000 && u.steady && u.alone);
+  ni_baseline_find(&u, gap[0], 20, 2, 0, false, 2);
+  assert_false(u.steady);
 }
 
 /*

@@ -722,6 +722,61 @@ static void test_evaluations(void **state) {
   assert_int_equal(evaluation_period(6, 31000000, 20), 0);   /* it takes no time */
 }
 
+/*
+ * Two hosts of four ranks; those of one pause each ten steps in the same place of the step, for 50 ms. Is it
+ * told as a note?
+ */
+static bool is_note_of_host(uint32_t host_of, bool stages) {
+  enum { HOSTS = 2, OF_HOST = 4, RANKS = HOSTS * OF_HOST, STEPS = 100, PAUSES = 9 };
+  static struct ni_blame_cell cell[RANKS][STEPS];
+  struct ni_process process[RANKS] = {0};
+  struct ni_host host[HOSTS] = {0};
+  struct ni_blame_incident incident[RANKS][PAUSES] = {0};
+  struct ni_blame_rank rank[RANKS];
+  struct ni_summary s = {.process = process, .host = host, .n_hosts = HOSTS};
+  struct ni_blame b = {.s = &s,
+                       .rank = rank,
+                       .n_ranks = RANKS,
+                       .bins = STEPS,
+                       .bin_steps = 1,
+                       .steps = STEPS,
+                       .stages = stages};
+  struct ni_causes out = {0};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const bool pauses = r / OF_HOST == host_of;
+    process[r].host = r / OF_HOST;
+    process[r].rank = (int32_t)r;
+    for (uint32_t k = 0; k < PAUSES; k++)
+      incident[r][k] = (struct ni_blame_incident){
+          .us = 50e3f, .step = 5 + 10 * k, .in_step = 1, .is_pause = true, .is_own = true};
+    rank[r] = (struct ni_blame_rank){.process = r,
+                                     .judged = true,
+                                     .n_steps = STEPS,
+                                     .ops = STEPS * 100,
+                                     .incident = incident[r],
+                                     .n_incidents = pauses ? PAUSES : 0,
+                                     .incidents = pauses ? PAUSES : 0,
+                                     .cell = cell[r],
+                                     .n_bins = STEPS,
+                                     .bin_steps = 1};
+  }
+  assert_int_equal(ni_find_pauses(&b, &out), 0);
+  assert_int_equal(out.n, 1);
+  assert_true(out.item[0].kind == NI_FIND_PERIODIC && out.item[0].level == NI_LEVEL_HOST);
+  assert_true(out.item[0].of == host_of && out.item[0].in_place);
+  const bool is_note = ni_spells_is_note(&out.item[0]);
+  ni_causes_free(&out);
+  return is_note;
+}
+
+/* A checkpoint is written where rank 0 is. Of another host alone no program asks anything. */
+static void test_period_of_host(void **state) {
+  (void)state;
+  assert_true(is_note_of_host(0, false));
+  assert_false(is_note_of_host(1, false));
+  assert_true(is_note_of_host(1, true)); /* it is the last stage, and computes the metrics */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_evaluations),
@@ -741,6 +796,7 @@ int main(void) {
       cmocka_unit_test(test_extra_operation),
       cmocka_unit_test(test_dense_pauses),
       cmocka_unit_test(test_pauses_in_most_steps),
+      cmocka_unit_test(test_period_of_host),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -678,6 +678,15 @@ static void test_launches_of_first_step(void **state) {
   assert_true(x.late[SLOW] && ni_launches_stand_out(&x, SLOW));
   assert_false(x.late[0]);
   ni_launches_end(&x);
+  for (uint32_t r = 0; r < RANKS; r++)
+    for (uint32_t k = 0; k < STEPS; k++) { /* most of what is idle is computing: a loader is little of it */
+      const float late_us = 1500 + 10 * (float)r + (r == SLOW ? 6e3f : 0);
+      cell[r][k] = (struct ni_blame_cell){.start_ns = 1 + k, .idle = 150e3f + late_us, .late_idle = late_us};
+    }
+  assert_int_equal(ni_launches_begin(&x, &b), 0);
+  assert_true(x.late[SLOW] && ni_launches_stand_out(&x, SLOW));
+  assert_false(x.late[RANKS - 1]);
+  ni_launches_end(&x);
 }
 
 static void test_launch_interval(void **state) {

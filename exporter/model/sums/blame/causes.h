@@ -46,12 +46,11 @@
 /* Bursts: so many times what half of the peers have in bins that are as long. Less is chance. */
 #define NI_CAUSE_BURSTS 6.0f
 /*
- * It launches late if so much more of its idle time over the run than elsewhere (in a pipeline: than on other
- * hosts before the same work) lies before what begins as soon as launched.
+ * Its CPU is slow if so much more of its idle time over the run than elsewhere (in a pipeline: than on other
+ * hosts before the same work) lies before what begins as soon as launched; if its own time is longer as well,
+ * by so much,
  */
-#define NI_CAUSE_LAUNCHED 0.05f
-/* Its CPU is slow if its own time is longer as well, by so much, */
-#define NI_CAUSE_LAUNCH_OWN 0.01f
+#define NI_CAUSE_LAUNCH 0.01f
 /* and by so many standard deviations of other hosts. */
 #define NI_CAUSE_LAUNCH_APART 3.0f
 /* The host is named where so many of its ranks are late, */
@@ -185,7 +184,9 @@ struct ni_cause {
   bool few;        /* of pauses: they are few, but long */
   float
       crowded; /* of pauses: transfers across hosts take that much longer in the same bins; 0: they do not */
-  bool in_place;   /* of periodic work: each time in the same place of the step */
+  bool in_place; /* of periodic work: each time in the same place of the step */
+  /* of periodic work: no other host does it, and nothing that programs do is of this one */
+  bool of_host_alone;
   bool one_by_one; /* bursts are of one bin, mostly */
   float of_run;    /* bins that are hit, as a share */
   /*

@@ -157,7 +157,13 @@ static void put_periodic(struct ni_put_text *w, const struct ni_blame *b, const 
          c->period, c->bins_hit, ni_duration_text(get_pause_us(c), time));
   if (c->in_place && !all)
     ni_put(w, "each time in the same place of the step, ");
-  ni_put(w, all ? "as an evaluation is" : f->note ? "as a checkpoint is" : "as garbage collection is");
+  if (all)
+    ni_put(w, "as an evaluation is");
+  else if (f->note)
+    ni_put(w, "as a checkpoint is");
+  else
+    ni_put(w,
+           c->in_place ? "which no other host does, as input that comes late" : "as garbage collection is");
 }
 
 static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,

@@ -63,7 +63,7 @@ static float find_peers_elsewhere(const struct ni_launches *x, uint32_t rank,
 
 static void compare_launches(struct ni_launches *x, uint32_t rank, float usual_share) {
   const float peers_share = x->b->stages ? find_peers_elsewhere(x, rank, get_launched_share) : NAN;
-  const float least = NI_CAUSE_LAUNCHED + (isnan(peers_share) ? usual_share : peers_share);
+  const float least = NI_CAUSE_LAUNCH + (isnan(peers_share) ? usual_share : peers_share);
   x->late[rank] = x->idle_us[rank] > 0 && get_launched_share(x, rank) >= least;
   x->us[rank] =
       get_launched_us(x, rank) - (isnan(peers_share) ? 0 : find_peers_elsewhere(x, rank, get_launched_us));
@@ -146,7 +146,7 @@ float ni_launches_find_excess(const struct ni_launches *x, uint32_t rank, bool i
   of->others = (uint32_t)n;
   of->has_peers = n_peers > 0;
   const float beyond = (idle ? x->idle_us[rank] : get_own_us(o)) - of->baseline;
-  return n && beyond >= NI_CAUSE_LAUNCH_OWN * of->baseline ? beyond : 0;
+  return n && beyond >= NI_CAUSE_LAUNCH * of->baseline ? beyond : 0;
 }
 
 float ni_launches_find_interval(struct ni_launches *x, uint32_t rank, uint32_t *from, uint32_t *to) {

@@ -286,9 +286,9 @@ void ni_baseline_find(struct ni_baseline *u, const float *gap, uint32_t n, uint3
   u->width = t.width;
   /*
    * Where nothing else can be waited for, times that vary are the rank's own: of one slot all, else what a
-   * step begins with, as input that is late by chance.
+   * step begins with behind what always ends the one before, as input that is late by chance.
    */
-  const bool is_own = slots == 1 || (first && follows_own);
+  const bool is_own = slots == 1 || (first && u->alone);
   u->steady = isfinite(u->us) && (is_own || t.width <= STEADY * u->us + STEADY_US);
   u->alone &= u->steady;
 }

@@ -321,6 +321,20 @@ static int name_common_period(struct pause_judge *w, struct ni_causes *out) {
   return e;
 }
 
+/*
+ * Of what all ranks of a host do, and nobody else: has the program no reason to ask it of this host? What it
+ * does each so many steps is done by rank 0 and who shares its model (a checkpoint), by one rank of each
+ * host, or by a stage (metrics). Else it is the host's own, as input that comes late: that shows where a rank
+ * has nothing launched ahead, so each time that the program has waited for its GPU.
+ */
+static bool is_own_of_host(const struct pause_judge *w, uint32_t host) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && ni_blame_host(b, i) == host && ni_blame_global(b, i) == 0)
+      return false;
+  return !b->stages;
+}
+
 /* The rank whose period is the longest in time, and all that pause with it. */
 static int name_period(struct pause_judge *w, uint32_t first, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
@@ -346,6 +360,7 @@ static int name_period(struct pause_judge *w, uint32_t first, bool *member, stru
   c->n_peers = w->judged;
   c->in_place =
       w->of[first].period.exact && has_fixed_place(&w->of[first], &b->rank[first], true, w->scratch);
+  c->of_host_alone = host && is_own_of_host(w, of);
   return fill_pause_cause(w, c, member, true);
 }
 
@@ -618,5 +633,6 @@ int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
 bool ni_spells_is_note(const struct ni_cause *c) {
   if (c->kind != NI_FIND_PERIODIC)
     return false;
-  return c->level == NI_LEVEL_JOB || c->in_place || c->excess_us >= NI_SPELLS_NOTE_US;
+  const bool is_program = c->in_place && !c->of_host_alone;
+  return c->level == NI_LEVEL_JOB || is_program || c->excess_us >= NI_SPELLS_NOTE_US;
 }

@@ -22,7 +22,9 @@
  * Periodic work is a note where it takes SPELLS_NOTE_US or more (nobody collects garbage for half a second, a
  * checkpoint takes seconds), where all ranks do it, or where it comes in the same place of the step each
  * time, always as many steps apart: what the program does each so many steps has its place there, a
- * collection comes where memory happens to run out, a step earlier or later. Else it is a fault.
+ * collection comes where memory happens to run out, a step earlier or later. Else it is a fault. So it is
+ * where all ranks of one host do it and nobody else: a loader that is too slow shows only where nothing is
+ * launched ahead, as each so many steps, when the program looks at the loss.
  *
  * Threads: the main one. Ownership: causes own what they hold. Failure: -ENOMEM.
  */

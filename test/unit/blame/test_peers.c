@@ -200,12 +200,61 @@ static void test_lead_of_half(void **state) {
   free_job(x);
 }
 
+/*
+ * Two hosts, whose ranks take turns, so that a team lies on both. `more_us` longer than 10 ms is what the
+ * ranks of the first team take in each step.
+ */
+static struct ni_causes judge_team(const float *more_us) {
+  struct job *x = new_job();
+  struct ni_causes out = {.crowded = calloc(BINS, sizeof *out.crowded)};
+  for (uint32_t r = 0; r < RANKS; r++) {
+    x->process[r].host = r % 2;
+    add_slot(x, r, TEAM + r / OF_TEAM, 1 << 20)->shape = 1;
+    add_slot(x, r, ACROSS + r % OF_TEAM, 1 << 18)->shape = 2;
+  }
+  assert_int_equal(ni_group_peers(&x->b), 0);
+  x->b.beyond_us = calloc(RANKS * BINS, sizeof *x->b.beyond_us);
+  x->b.bins = x->b.steps = BINS;
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const float us = (10000 + (r < OF_TEAM ? more_us[r] : 0)) / PLACES;
+    x->rank[r].n_places = PLACES;
+    for (uint32_t k = 0; k < PLACES; k++)
+      x->place[r][k] =
+          (struct ni_blame_place){.name = k + 1, .at = k + 1, .order = k, .usual_us = us, .mean_us = us};
+    for (uint32_t k = 0; k < BINS; k++)
+      x->cell[r][k] = (struct ni_blame_cell){.start_ns = 1 + k * INT64_C(62500000), .places = PLACES};
+  }
+  assert_int_equal(ni_find_late_ranks(&x->b, &out), 0);
+  free_job(x);
+  return out;
+}
+
+/* All ranks of a communicator that are as late as each other have more to do: one cause, and a note. */
+static void test_late_together(void **state) {
+  (void)state;
+  static const float all[OF_TEAM] = {3000, 3200, 2800, 3100}, some[OF_TEAM] = {3000, 0, 2800, 3100},
+                     one_more[OF_TEAM] = {3000, 3200, 2800, 9000};
+  struct ni_causes found = judge_team(all);
+  assert_int_equal(found.n, 1);
+  assert_true(found.item[0].kind == NI_FIND_UNEVEN && found.item[0].level == NI_LEVEL_REPLICA);
+  assert_int_equal(found.item[0].n_items, OF_TEAM);
+  assert_true(fabsf(found.item[0].excess_us - 3025) < 100 && !(found.item[0].more_bytes > 0));
+  ni_causes_free(&found);
+  found = judge_team(some); /* one of them is not: those that are have nothing in common */
+  assert_int_equal(found.n, OF_TEAM - 1);
+  assert_true(found.item[0].kind == NI_FIND_LATE_RANK);
+  ni_causes_free(&found);
+  found = judge_team(one_more); /* one of them has more than that */
+  assert_int_equal(found.n, OF_TEAM);
+  assert_true(found.item[0].kind == NI_FIND_LATE_RANK && found.item[0].of == 3);
+  ni_causes_free(&found);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_ring_is_no_pipeline),
-      cmocka_unit_test(test_large_replica),
-      cmocka_unit_test(test_host_of_stages),
-      cmocka_unit_test(test_lead_of_half),
+      cmocka_unit_test(test_ring_is_no_pipeline), cmocka_unit_test(test_large_replica),
+      cmocka_unit_test(test_host_of_stages),      cmocka_unit_test(test_lead_of_half),
+      cmocka_unit_test(test_late_together),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,6 +185,13 @@ static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, cons
 static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
                        const struct ni_finding *f) {
   const bool one = c->level == NI_LEVEL_RANK;
+  if (!one && c->more_bytes <= 0) {
+    put_ranks(w, f, b->s);
+    ni_put(w, ", all that some communicators join,");
+    put_own_time(w, c, one);
+    ni_put(w, ", about as much each; so do busy experts or long sequences: uneven work, not slow ranks");
+    return;
+  }
   if (one)
     put_rank(w, b, c->of);
   else {

@@ -17,8 +17,12 @@
  * attention takes the square of a sequence, less what own time is off by.
  */
 #define BYTES_EXPLAIN 0.4f
-/* one rank elsewhere that is later than a host's may have another cause */
-enum { LATER_MIN = 2 };
+/* Ranks are late by one thing where the least late one has this part of what the latest one has. */
+#define ALIKE_LEAST 0.5f
+enum {
+  LATER_MIN = 2,   /* one rank elsewhere that is later than a host's may have another cause */
+  TOGETHER_MIN = 3 /* two late ranks may have a cause each */
+};
 
 /* It is late in this bin of its interval: in bursts only in some of them. */
 static bool is_hit(const struct ni_rank_lateness *l, uint32_t bin) { return !l->hit || l->hit[bin]; }
@@ -337,20 +341,25 @@ static uint32_t count_members(const struct ni_lateness *w, const uint32_t *part,
 /*
  * One cause for a replica that has more to do, by those of its ranks that are late by that. In a pipeline
  * most of the work of some lies between messages, where it is not compared. None of them is late any longer.
+ * more: NULL where all of them are late, and no bytes say why.
  */
 static int name_replica(struct ni_lateness *w, struct ni_causes *out, const uint32_t *part, const float *more,
                         uint32_t of) {
   const struct ni_blame *b = w->b;
   const uint32_t members = count_members(w, part, of);
   uint32_t n = 0, n_peers = 0, from = 0, to = 0;
-  float excess_us = 0, share = 0, of_gaps = 0, bytes = 0;
+  float excess_us = 0, share = 0, of_gaps = 0, seen_us = 0, bytes = 0;
+  struct ni_lead lead = {0}; /* sums */
+  bool rest = true;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_rank_lateness *l = &w->late[i];
     if (part[i] != of)
       continue;
-    bytes += more[i];
-    if (!is_explained_by_bytes(l, more[i], members > 1 ? NI_UNEVEN_REPLICA : NI_UNEVEN_BYTES))
-      continue;
+    if (more) {
+      bytes += more[i];
+      if (!is_explained_by_bytes(l, more[i], members > 1 ? NI_UNEVEN_REPLICA : NI_UNEVEN_BYTES))
+        continue;
+    }
     if (n++ == 0 || l->from < from)
       from = l->from;
     if (l->to > to)
@@ -358,6 +367,10 @@ static int name_replica(struct ni_lateness *w, struct ni_causes *out, const uint
     excess_us += l->excess_us;
     share += l->share;
     of_gaps += l->of_gaps;
+    seen_us += l->seen_us;
+    lead.part += l->lead.part;
+    lead.apart += l->lead.apart;
+    rest &= b->rank[i].n_slots <= 1;
     n_peers = l->n_peers;
   }
   if (n == 0)
@@ -375,6 +388,10 @@ static int name_replica(struct ni_lateness *w, struct ni_causes *out, const uint
   if (members == 1) {
     c->lead = w->late[of].lead;
     c->rest = b->rank[of].n_slots == 1;
+  } else if (!more) {
+    c->lead = (struct ni_lead){.part = lead.part / (float)n, .apart = lead.apart / (float)n};
+    c->rest = rest;
+    c->seen_us = seen_us / (float)n;
   }
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
@@ -401,6 +418,41 @@ static int name_uneven_replicas(struct ni_lateness *w, struct ni_causes *out) {
       e = name_replica(w, out, part, more, i);
   free(more);
   free(uneven);
+  free(part);
+  return e;
+}
+
+/* All ranks of this part are about as late as each other, and there are enough of them. */
+static bool are_late_alike(const struct ni_lateness *w, const uint32_t *part, uint32_t of) {
+  float least = INFINITY, most = 0;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    if (part[i] != of)
+      continue;
+    least = fminf(least, w->late[i].share);
+    most = fmaxf(most, w->late[i].share);
+  }
+  return count_members(w, part, of) >= TOGETHER_MIN && least >= ALIKE_LEAST * most;
+}
+
+/*
+ * All ranks of some communicators are late, by about as much: those that hold the same experts, or a replica
+ * with longer sequences. They have no more bytes where sizes are padded, or where only the computing is
+ * longer. Each of them alone costs nearly nothing, since the job waits as long for the others. They have more
+ * to do: faults of machines do not follow communicators, but for those of one host, which is named before.
+ */
+static int name_late_together(struct ni_lateness *w, struct ni_causes *out) {
+  const struct ni_blame *b = w->b;
+  bool *late = calloc(b->n_ranks + 1, sizeof *late);
+  uint32_t *part = malloc((b->n_ranks + 1) * sizeof *part);
+  int e = late && part ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    late[i] = b->rank[i].judged && w->late[i].late && !w->late[i].launch;
+  if (e == 0)
+    ni_uneven_find_replicas(b, late, part);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (late[i] && part[i] == i && are_late_alike(w, part, i))
+      e = name_replica(w, out, part, NULL, i);
+  free(late);
   free(part);
   return e;
 }
@@ -521,6 +573,8 @@ int ni_find_late_ranks(const struct ni_blame *b, struct ni_causes *out) {
     e = name_late_hosts(&w, out, is_slow_on);
   if (e == 0)
     e = name_late_hosts(&w, out, is_late_on);
+  if (e == 0)
+    e = name_late_together(&w, out);
   if (e == 0)
     e = name_late_hosts(&w, out, has_bursts_on);
   if (e == 0)

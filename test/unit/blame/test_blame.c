@@ -610,20 +610,38 @@ static void test_coarsen(void **state) {
   struct ni_blame_cell cell[3] = {{.start_ns = 5, .dev = 1, .burst = 2, .late_idle = 1, .places = 3},
                                   {.start_ns = 9, .dev = 4, .burst = 8, .late_idle = 6, .places = 5},
                                   {.start_ns = 11, .dev = 7}};
-  struct ni_blame_link_cell link[3] = {{.exec = 1, .least = 2, .n = 3, .longest = 1, .longest_of = 77},
-                                       {.exec = 10, .least = 20, .n = 30, .longest = 9, .longest_of = 88},
-                                       {.exec = 5, .least = 5, .n = 5, .longest = 5, .longest_of = 99}};
+  struct ni_blame_link_cell link[3] = {{.exec = 1, .least = 2, .n = 3, .longest = 1, .longest_of = {77}},
+                                       {.exec = 10, .least = 20, .n = 30, .longest = 9, .longest_of = {88}},
+                                       {.exec = 5, .least = 5, .n = 5, .longest = 5, .longest_of = {99}}};
   struct ni_blame_rank o = {.cell = cell, .link_cell = link, .max_slots = 1, .n_bins = 2, .bin_steps = 2};
   ni_blame_coarsen(&o);
   assert_true(o.n_bins == 1 && o.bin_steps == 4 && cell[0].start_ns == 5 && cell[0].places == 8);
   assert_true(near(cell[0].dev, 5) && near(cell[0].burst, 10) && near(link[0].exec, 11) &&
               near(link[0].least, 22) && link[0].n == 33);
-  assert_true(near(cell[0].late_idle, 7) && near(link[0].longest, 9) && link[0].longest_of == 88);
+  assert_true(near(cell[0].late_idle, 7) && near(link[0].longest, 9) && link[0].longest_of[0] == 88);
+  assert_int_equal(link[0].longest_of[1], 0);
   assert_true(cell[1].start_ns == 0 && link[1].n == 0);
+}
+
+/* Two bins become one: of what is about as long in both the least numbers stay, whichever bin they are of. */
+static void test_coarsen_long_ones(void **state) {
+  (void)state;
+  for (int swapped = 0; swapped < 2; swapped++) {
+    struct ni_blame_cell cell[2] = {{.start_ns = 5}, {.start_ns = 9}};
+    const struct ni_blame_link_cell one = {.n = 3, .longest = 60, .longest_of = {20, 40}};
+    const struct ni_blame_link_cell other = {.n = 3, .longest = 100, .longest_of = {10, 40}};
+    struct ni_blame_link_cell link[2] = {swapped ? other : one, swapped ? one : other};
+    struct ni_blame_rank o = {.cell = cell, .link_cell = link, .max_slots = 1, .n_bins = 2, .bin_steps = 2};
+    ni_blame_coarsen(&o);
+    assert_true(near(link[0].longest, 100));
+    assert_int_equal(link[0].longest_of[0], 10);
+    assert_int_equal(link[0].longest_of[1], 20);
+  }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_coarsen_long_ones),
       cmocka_unit_test(test_alone),
       cmocka_unit_test(test_own_times_vary),
       cmocka_unit_test(test_own_time),

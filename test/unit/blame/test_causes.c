@@ -386,8 +386,8 @@ static void test_longest(void **state) {
   struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 2, .bins = MOST, .bin_steps = 1};
   for (uint32_t r = 0; r < 2; r++) {
     for (uint32_t k = 0; k < MOST; k++)
-      cell[r][k] =
-          (struct ni_blame_link_cell){.least = 100, .n = 1, .longest = 900 + r, .longest_of = 10 * k + r + 1};
+      cell[r][k] = (struct ni_blame_link_cell){
+          .least = 100, .n = 1, .longest = 900 + r, .longest_of = {10 * k + r + 1}};
     rank[r] = (struct ni_blame_rank){.process = r,
                                      .judged = true,
                                      .slot = &slot[r],
@@ -397,9 +397,9 @@ static void test_longest(void **state) {
                                      .n_bins = MOST,
                                      .link_cell = cell[r]};
     cell[r][2].longest = 70000 + r;
-    cell[r][2].longest_of = 77;
+    cell[r][2].longest_of[0] = 77;
     cell[r][r ? 5 : 4].longest = 80000 + r;
-    cell[r][r ? 5 : 4].longest_of = 88;
+    cell[r][r ? 5 : 4].longest_of[0] = 88;
   }
   assert_int_equal(ni_group_peers(&b), 0);
   assert_int_equal(b.n_links, 1);

@@ -516,9 +516,16 @@ static int find_drops(const struct link_judge *w, struct ni_cause *c) {
 }
 
 /*
- * When single operations of its links stopped. What they can cost: twice as long as the longest of these, of
- * each bin.
+ * What a bin lost by operations that stopped, at most: of several, what the rank that waited least was in
+ * them beyond what is usual.
  */
+static float find_stopped_us(const struct ni_blame *b, const struct ni_blame_link *l, uint32_t bin) {
+  const float one = l->longest[bin] - l->usual_longest;
+  const float usual = l->quiet_us * (float)l->per_step * (float)b->bin_steps;
+  return l->within ? fmaxf(one, l->within[bin] - usual) : one;
+}
+
+/* When single operations of its links stopped. What they can cost: twice as long as that, of each bin. */
 static int find_stops(const struct link_judge *w, struct ni_cause *c) {
   const struct ni_blame *b = w->b;
   double share = 0, lost_us = 0;
@@ -534,7 +541,7 @@ static int find_stops(const struct link_judge *w, struct ni_cause *c) {
       c->at[k] = true;
       share += l->longest[k] / l->usual_longest - 1;
       n++;
-      most_us = fmaxf(most_us, l->longest[k] - l->usual_longest);
+      most_us = fmaxf(most_us, find_stopped_us(b, l, k));
     }
     lost_us += most_us;
     runs += c->at[k] && !c->at[k - 1];

@@ -39,6 +39,7 @@ void ni_blame_free_links(struct ni_blame *b) {
     free(b->link[i].ops);
     free(b->link[i].longest);
     free(b->link[i].longest_of);
+    free(b->link[i].within);
   }
   free(b->link);
   free(b->beyond_us);
@@ -361,6 +362,13 @@ static struct ni_blame_link_cell get_link_cell(const struct ni_blame *b, const s
   return is_there ? o->link_cell[(size_t)k * o->max_slots + slot] : (struct ni_blame_link_cell){0};
 }
 
+static bool has_long_one(const struct ni_blame_link_cell *c, uint32_t of) {
+  bool has = false;
+  for (uint32_t i = 0; i < NI_BLAME_LONG; i++)
+    has |= c->longest_of[i] == of;
+  return has;
+}
+
 /*
  * The rank's cell of the bin, or the one beside it that has this long operation: a step may end a little
  * before it on one rank and a little behind it on another.
@@ -368,18 +376,39 @@ static struct ni_blame_link_cell get_link_cell(const struct ni_blame *b, const s
 static struct ni_blame_link_cell find_long_cell(const struct ni_blame *b, const struct ni_blame_rank *o,
                                                 uint32_t slot, uint32_t at, uint32_t of) {
   const struct ni_blame_link_cell here = get_link_cell(b, o, slot, at);
-  for (int64_t k = (int64_t)at - 1; of && here.longest_of != of && k <= (int64_t)at + 1; k += 2) {
+  for (int64_t k = (int64_t)at - 1; !has_long_one(&here, of) && k <= (int64_t)at + 1; k += 2) {
     const struct ni_blame_link_cell c = get_link_cell(b, o, slot, k);
-    if (c.longest_of == of)
+    if (has_long_one(&c, of))
       return c;
   }
   return here;
 }
 
 /*
- * Where the long operation of a bin is the same one on all of its ranks, the shortest of these is how long
- * it took. Where ranks waited for each other in turn these are different ones (NI_BLAME_NONE), and no
- * transfer of the bin took longer than the shortest of them.
+ * Of the long operations of a bin those stay that the rank states as well. None: no transfer of the bin took
+ * longer than the shortest of those that are stated.
+ */
+static void keep_long_ones(const struct ni_blame *b, struct ni_blame_link *l, uint32_t rank, uint32_t slot,
+                           uint32_t at) {
+  const struct ni_blame_rank *o = &b->rank[rank];
+  uint32_t *of = l->longest_of[at], n = 0;
+  float us = get_link_cell(b, o, slot, at).longest;
+  for (uint32_t i = 0; i < NI_BLAME_LONG && of[i]; i++) {
+    const struct ni_blame_link_cell c = find_long_cell(b, o, slot, at, of[i]);
+    if (!has_long_one(&c, of[i]))
+      continue;
+    us = n ? fminf(us, c.longest) : c.longest;
+    of[n++] = of[i];
+  }
+  for (uint32_t i = n; i < NI_BLAME_LONG; i++)
+    of[i] = i ? 0 : NI_BLAME_NONE;
+  l->longest[at] = fminf(l->longest[at], us);
+}
+
+/*
+ * Where an operation of a bin is long on all of its ranks, the shortest of these is how long it took. Where
+ * ranks waited for each other in turn these are different ones (NI_BLAME_NONE), and no transfer of the bin
+ * took longer than the shortest of them.
  */
 static int add_longest_to_link(const struct ni_blame *b, struct ni_blame_link *l, uint32_t rank,
                                uint32_t slot) {
@@ -388,19 +417,19 @@ static int add_longest_to_link(const struct ni_blame *b, struct ni_blame_link *l
   if (first) {
     l->longest = calloc(b->bins + 1, sizeof *l->longest);
     l->longest_of = calloc(b->bins + 1, sizeof *l->longest_of);
-    if (!l->longest || !l->longest_of)
+    l->within = calloc(b->bins + 1, sizeof *l->within);
+    if (!l->longest || !l->longest_of || !l->within)
       return -ENOMEM;
   }
   for (uint32_t at = 0; at < b->bins; at++) {
-    const struct ni_blame_link_cell c = find_long_cell(b, o, slot, at, first ? 0 : l->longest_of[at]);
-    if (first) {
-      l->longest[at] = c.longest;
-      l->longest_of[at] = c.longest_of;
+    const struct ni_blame_link_cell c = get_link_cell(b, o, slot, at);
+    l->within[at] = first ? c.exec : fminf(l->within[at], c.exec);
+    if (!first) {
+      keep_long_ones(b, l, rank, slot, at);
       continue;
     }
-    if (c.longest_of != l->longest_of[at])
-      l->longest_of[at] = NI_BLAME_NONE;
-    l->longest[at] = fminf(l->longest[at], c.longest);
+    l->longest[at] = c.longest;
+    memcpy(l->longest_of[at], c.longest_of, sizeof c.longest_of);
   }
   return 0;
 }
@@ -492,7 +521,7 @@ static float measure_apart(const float *x, size_t n, float baseline) {
 
 /*
  * What is usual is asked of all bins: of those alone in which all ranks state the same operation nearly all
- * may be such that something stopped. scratch: room for all bins.
+ * may be such that something stopped. Half of all bins can be such. scratch: room for all bins.
  */
 static void measure_longest(const struct ni_blame *b, struct ni_blame_link *l, float *scratch) {
   l->usual_longest = NAN;
@@ -500,10 +529,10 @@ static void measure_longest(const struct ni_blame *b, struct ni_blame_link *l, f
     return;
   for (uint32_t k = 0; k < b->bins; k++) {
     scratch[k] = l->longest[k];
-    if (l->longest_of[k] == NI_BLAME_NONE)
+    if (l->longest_of[k][0] == NI_BLAME_NONE)
       l->longest[k] = 0;
   }
-  l->usual_longest = fmaxf(ni_blame_quantile(scratch, b->bins, 0.5), l->quiet_us);
+  l->usual_longest = fmaxf(ni_blame_quantile(scratch, b->bins, NI_CAUSE_BASELINE), l->quiet_us);
 }
 
 /* Fills each link's mean over the bins, and compares it with the baseline of its peers for as many bytes. */

@@ -30,7 +30,7 @@
 #include "exporter/model/sums/state.h"
 #include "step_mark.h"
 
-#define NI_BLAME_CELLS (6u << 20)
+#define NI_BLAME_CELLS (7u << 20)
 #define NI_BLAME_BINS_MIN 64u
 #define NI_BLAME_BINS_MAX 4096u
 #define NI_BLAME_SLOTS 48u
@@ -45,6 +45,7 @@
 /* kinds of links that are compared; links of further kinds are not judged */
 #define NI_BLAME_LINK_CLASSES 256u
 #define NI_BLAME_NONE UINT32_MAX
+#define NI_BLAME_LONG 2 /* operations of a bin that took far longer than their size does: so many are kept */
 #define NI_BLAME_MESSAGE UINT64_C(2) /* what anchors of messages are of, on both sides */
 
 enum ni_blame_kind { NI_BLAME_COLL, NI_BLAME_SEND, NI_BLAME_RECV };
@@ -95,15 +96,16 @@ struct ni_blame_place {
 
 /*
  * One slot in one bin. least: the shortest of its operations of each size, times their number. longest: of
- * one collective that took far longer than its size does, 0: none did; longest_of: which one, as a number
- * that is the same on all ranks of its communicator. alike: of that size which is most of `least` there were
- * so many in each step of the bin, or more; 0: not known.
+ * the collectives that took far longer than their size does, 0: none did; longest_of: which of them took half
+ * of that or more, as numbers that are the same on all ranks of their communicator. The least of these
+ * numbers are kept, in order: so ranks that saw the same ones keep the same ones. alike: of that size which
+ * is most of `least` there were so many in each step of the bin, or more; 0: not known.
  */
 struct ni_blame_link_cell {
   float exec, least;
   uint32_t n : 26, alike : 6;
   float longest;
-  uint32_t longest_of;
+  uint32_t longest_of[NI_BLAME_LONG]; /* 0: there is no other */
 };
 
 /*
@@ -208,10 +210,11 @@ struct ni_blame_link {
   int32_t host; /* all of it on this host; -1: it crosses hosts */
   float *us;    /* of a bin: transfer of one operation, mean; NAN: none */
   uint8_t *ops; /* of a bin: it is the shortest of so many operations, on each rank; 0: not known */
-  /* collectives, of a bin: the long one, where that is the same one on all ranks, else 0; which one */
+  /* collectives, of a bin: what was long on all ranks, else 0; which ones these are */
   float *longest;
-  uint32_t *longest_of;
-  float usual_longest;            /* no transfer takes longer than that in most bins */
+  uint32_t (*longest_of)[NI_BLAME_LONG];
+  float *within;                  /* collectives, of a bin: some rank was in them no longer than that */
+  float usual_longest;            /* no transfer takes longer than that in the quieter bins */
   uint32_t first_bin, last_begin; /* the first bin of its ranks, and of the one whose log begins last */
   double bytes, per_step;         /* of one operation; operations in a step */
   uint64_t shape;                 /* of its slot on the first of its ranks */

@@ -7,7 +7,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
-#include "exporter/base/index.h"
+#include "exporter/base/mix.h"
 #include "exporter/base/order.h"
 #include "places.h"
 
@@ -15,6 +15,8 @@
 #define OWN_PART 0.6f   /* of the time that a rank was idle for longer */
 /* An operation is long if it takes so many times as long as the quickest one of its size did until then. */
 #define LONG_TIMES 5.0f
+/* Long ones that are not told from each other: none takes so many times as long as another. */
+#define LONG_ALIKE 2.0f
 
 struct token_least {
   float least; /* of the bin */
@@ -63,17 +65,39 @@ static uint32_t limit_token(const struct ni_blame_op *op) {
   return op->token < NI_PLACE_TOKENS ? op->token : NI_PLACE_TOKENS - 1;
 }
 
+/*
+ * Of several operations that are slow alike the longest is another one on each rank, by what it waited there
+ * besides. So all that are about as long count, and some of them are kept.
+ */
+static void add_long_operation(struct ni_blame_link_cell *l, float us, uint32_t of) {
+  uint32_t *kept = l->longest_of, last = of;
+  if (!of || us * LONG_ALIKE < l->longest)
+    return;
+  if (us > LONG_ALIKE * l->longest)
+    memset(kept, 0, sizeof l->longest_of);
+  l->longest = fmaxf(l->longest, us);
+  for (uint32_t i = 0; i < NI_BLAME_LONG && last != kept[i]; i++)
+    if (!kept[i] || last < kept[i]) {
+      const uint32_t next = kept[i];
+      kept[i] = last;
+      last = next;
+      if (!last)
+        return;
+    }
+}
+
 static struct ni_blame_link_cell add_link_cells(const struct ni_blame_link_cell *p,
                                                 const struct ni_blame_link_cell *q) {
-  const struct ni_blame_link_cell *longer = q->longest > p->longest ? q : p;
   const bool only_one = !p->n || !q->n;
   const unsigned fewer = p->alike < q->alike ? p->alike : q->alike, other = p->alike | q->alike;
-  return (struct ni_blame_link_cell){.exec = p->exec + q->exec,
-                                     .least = p->least + q->least,
-                                     .n = p->n + q->n,
-                                     .alike = only_one ? other : fewer,
-                                     .longest = longer->longest,
-                                     .longest_of = longer->longest_of};
+  struct ni_blame_link_cell sum = *p;
+  sum.exec += q->exec;
+  sum.least += q->least;
+  sum.n = p->n + q->n;
+  sum.alike = only_one ? other : fewer;
+  for (uint32_t i = 0; i < NI_BLAME_LONG; i++)
+    add_long_operation(&sum, q->longest, q->longest_of[i]);
+  return sum;
 }
 
 /* Two bins become one. */
@@ -362,10 +386,8 @@ static void update_longest(struct rank_pass *x, const struct ni_blame_op *op, fl
   const bool by_byte = bytes && x->many_sizes[function];
   float *quickest = by_byte ? &x->function_rate[function] : &x->quickest_us[op->token];
   const float rate = by_byte ? us / (float)bytes : us;
-  if (*quickest > 0 && rate >= LONG_TIMES * *quickest && us > l->longest) {
-    l->longest = us;
-    l->longest_of = (uint32_t)ni_hash(o->token_hash[op->token], (uint32_t)op->sn);
-  }
+  if (*quickest > 0 && rate >= LONG_TIMES * *quickest)
+    add_long_operation(l, us, (uint32_t)ni_mix(o->token_hash[op->token] + op->sn) | 1);
   if (!(*quickest > 0) || rate < *quickest)
     *quickest = rate;
 }

@@ -21,6 +21,7 @@
 #include "exporter/base/text/safe_text.h"
 #include "findings.h"
 #include "evidence/rare_waits.h"
+#include "evidence/savings.h"
 #include "evidence/seats.h"
 #include "spells/spells.h"
 
@@ -81,6 +82,7 @@ static struct ni_finding *append_finding(struct finding_list *l, enum ni_finding
                                       .of = of,
                                       .other = UINT32_MAX,
                                       .low_us = NAN,
+                                      .cost_us = NAN,
                                       .high_us = NAN,
                                       .from_step = -1,
                                       .to_step = -1,
@@ -362,6 +364,30 @@ static void put_wait_cost(struct ni_put_text *w, const struct ni_summary *s, con
     ni_put(w, " (they compute beside these: half of it is taken for the cost)");
 }
 
+static void put_cost(struct ni_put_text *w, const struct ni_finding *f) {
+  char cost[32], low[32], high[32];
+  if (f->cost_us == 0)
+    ni_put(w, "; it costs the run nothing, which others end");
+  else if (f->cost_us > 0)
+    ni_put(w, "; it costs about %s, %.1f %% of the run", ni_duration_text(f->cost_us, cost),
+           100 * f->cost_us / f->run_us);
+  if (f->cost_us > 0 && !isnan(f->low_us))
+    ni_put(w, " (%s to %s)", ni_duration_text(f->low_us, low), ni_duration_text(f->high_us, high));
+}
+
+/* Of requests: what the ranks of a communicator lost of their time, and what the run would save. */
+static int put_saving(struct ni_put_text *w, const struct ni_summary *s, uint32_t comm,
+                      struct ni_finding *f) {
+  const struct ni_comm_row *c = &s->comm[comm];
+  if (!s->steps_differ)
+    return 0;
+  const int e = ni_savings_find(s, comm, f->lost_us, &f->cost_us);
+  f->run_us = (double)(s->last_us - s->first_us);
+  ni_put(w, ", %.1f %% of their time", 100 * f->lost_us / (double)(c->last_us - c->first_us));
+  put_cost(w, f);
+  return e;
+}
+
 static int name_late_seat(const struct ni_summary *s, const struct ni_late *l, struct finding_list *out) {
   const struct ni_comm_row *c = &s->comm[l->comm];
   char host[81], name[81], late[32];
@@ -387,7 +413,7 @@ static int name_late_seat(const struct ni_summary *s, const struct ni_late *l, s
          ni_duration_text(l->us, late), l->host ? "their" : "its", NI_COUNT(l->met), ni_role_words[c->role],
          ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id);
   put_wait_cost(&w, s, l);
-  return 0;
+  return put_saving(&w, s, l->comm, f);
 }
 
 static int name_late_seats(const struct ni_summary *s, const double *slow_us, struct finding_list *out,
@@ -439,6 +465,8 @@ static void peers_text(const struct ni_summary *s, size_t n_peers, char out[80])
     snprintf(out, 80, "the median of %s %s", NI_COUNT(n_peers), like);
 }
 
+#define PAUSES_SIGMA 2.0 /* standard errors: how many of the pauses are recorded is chance */
+
 static int name_pausing_rank(const struct ni_summary *s, struct finding_list *out) {
   struct ni_pausing x;
   char host[81], name[81], each[32], all[32];
@@ -457,13 +485,16 @@ static int name_pausing_rank(const struct ni_summary *s, struct finding_list *ou
   f->value = NAN;
   f->times = x.times;
   f->each_us = x.us / x.times;
-  f->lost_us = x.us * s->one_in;
+  double waited_us;
+  if (ni_seats_find_cost(s, x.process, x.comm, &waited_us) < 0)
+    return -ENOMEM;
+  f->lost_us = waited_us * s->one_in;
   /* the first rank writes checkpoints and logs; who serves requests writes no checkpoint */
   f->note = !s->steps_differ && (f->each_us >= NI_SPELLS_NOTE_US || p->rank == 0);
   struct ni_put_text w = {f->text, sizeof f->text};
   ni_put(&w,
          "rank %d on %s%s pauses now and then: in %s operations of %scommunicator %s%s%s the others waited "
-         "%s for it, in the mean, which is %s in all",
+         "%s for it, in the mean; with shorter waits that is %s in all",
          p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host),
          p->rank_stated ? "" : " (rank in its largest communicator)", NI_COUNT(x.times),
          ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
@@ -472,7 +503,15 @@ static int name_pausing_rank(const struct ni_summary *s, struct finding_list *ou
     ni_put(&w, ", as one operation in %.0f is recorded", s->one_in);
   if (f->note)
     ni_put(&w, ", as for a checkpoint");
-  return 0;
+  if (ni_savings_is_waited_lost(s, x.process, x.comm)) {
+    const double doubt = fmin(1, PAUSES_SIGMA / sqrt(x.times));
+    f->run_us = (double)(s->last_us - s->first_us);
+    f->cost_us = f->lost_us;
+    f->low_us = f->cost_us * (1 - doubt);
+    f->high_us = f->cost_us * (1 + doubt);
+    put_cost(&w, f);
+  }
+  return put_saving(&w, s, x.comm, f);
 }
 
 /*
@@ -653,6 +692,8 @@ static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double tran
   ni_put(&w, "%scommunicator %s%s%s (%s, %s ranks) needs %.2f times the transfer time of %s: %s more",
          ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
          ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor, peers, ni_duration_text(lost, more));
+  if (put_saving(&w, s, comm, f) < 0)
+    return -ENOMEM;
   if (c->one_host >= 0)
     ni_put(&w, "; others within the host are not slow");
   return 0;
@@ -757,13 +798,15 @@ static int name_hosts_by_durations(const struct ni_summary *s, const struct slow
     f->lost_us = x->lost_us;
     peers_text(s, x->n_peers, peers);
     const struct ni_comm_row *c = &s->comm[x->first];
-    if (x->n == 1)
-      snprintf(f->text, sizeof f->text,
-               "host %s: its %scommunicator %s%s%s (%s ranks) needs %.2f times the transfer time of "
-               "%s: %s more",
-               host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "",
-               c->id, NI_COUNT(c->n_ranks), f->value, peers, ni_duration_text(f->lost_us, more));
-    else
+    struct ni_put_text w = {f->text, sizeof f->text};
+    if (x->n == 1) {
+      ni_put(&w,
+             "host %s: its %scommunicator %s%s%s (%s ranks) needs %.2f times the transfer time of "
+             "%s: %s more",
+             host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "",
+             c->id, NI_COUNT(c->n_ranks), f->value, peers, ni_duration_text(f->lost_us, more));
+      e = put_saving(&w, s, x->first, f);
+    } else
       snprintf(f->text, sizeof f->text,
                "host %s: %u of its communicators need %.2f times the transfer time of those that "
                "did the same work: up to %s more",

@@ -374,6 +374,7 @@ struct ni_finding {
   /* what it costs the run: largest first. By durations: what one of the others lost by it */
   double lost_us;
   double low_us, high_us;     /* of lost_us; NAN by durations */
+  double cost_us;             /* by durations: what the run would save; NAN: not known */
   int64_t from_step, to_step; /* first and last one; -1: from the begin, to the end */
   int64_t from_us, to_us;     /* Unix us; 0 as above */
   uint64_t times;             /* pauses, bursts; steps of congestion; drops of a flapping link; 0 */

@@ -154,7 +154,13 @@ void ni_findings_json(struct ni_json *j, const struct ni_summary *s) {
       put_whose(j, s, f);
     if (s->by_own_time)
       put_cost(j, s, f);
-    else if (f->level != NI_LEVEL_RANK && !isnan(f->value)) {
+    else if (!isnan(f->cost_us)) {
+      ni_json_f64(j, "cost_s", f->cost_us / 1e6);
+      ni_json_f64(j, "cost_low_s", f->low_us / 1e6);
+      ni_json_f64(j, "cost_high_s", f->high_us / 1e6);
+      ni_json_f64(j, "cost_percent", 100 * f->cost_us / f->run_us);
+    }
+    if (!s->by_own_time && f->level != NI_LEVEL_RANK && !isnan(f->value)) {
       ni_json_f64(j, f->compared ? "transfer_ratio" : "busbw_ratio", f->value);
       if (f->compared)
         ni_json_u64(j, "communicators_alike", f->compared);

@@ -29,9 +29,14 @@ gpu, gc, nvlink = (said[c]["findings"][0] for c in ("gpu", "gc", "nvlink"))
 assert (gpu["kind"], gpu["class"], gpu["rank"]) == ("late_rank", "fault", 5), gpu
 assert (gc["kind"], gc["class"], gc["rank"]) == ("rank_pauses", "fault", 6), gc
 assert 0.5 < gc["lost_us"] / 1e6 / 0.6 < 1.1, gc
+assert 0.8 < gc["cost_s"] / 0.6 < 1.05 and abs(gc["cost_percent"] - 100 * gc["cost_s"] * 1e6 / (
+    said["gc"]["last_us"] - said["gc"]["first_us"])) < 0.01, gc
+assert 0 < gpu["cost_s"] < gpu["lost_us"] / 1e6, ("the run ends with the other engine then", gpu)
 assert (nvlink["kind"], nvlink["hostname"]) == ("slow_nvlink", "node-1") and 2.5 < nvlink["transfer_ratio"] < 3.1, nvlink
 across, = json.load(open("out-across/summary/summary.json"))["findings"]
 assert (across["kind"], across["ranks"], across["hosts"]) == ("slow_communicator", [4, 5, 6, 7], ["node-1", "node-2"]), across
 P
+tr -s "\n " " " <gpu.text | grep -Eq "waited at most [0-9.]+ ms for it in all, [0-9.]+ % of their time; it costs about [0-9.]+ ms, [0-9.]+ % of the run" ||
+  fail "what it costs"
 grep -q "at equal sizes" nvlink.text || fail "what it is compared with"
 finish

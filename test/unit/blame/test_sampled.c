@@ -1,7 +1,8 @@
 /*
  * What sampled logs tell without own time: congestion by transfers across hosts, and who pauses by rare long
- * waits.
+ * waits. What waits cost, where durations tell it.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +13,8 @@
 #include <cmocka.h>
 
 #include "exporter/model/sums/evidence/rare_waits.h"
+#include "exporter/model/sums/evidence/savings.h"
+#include "exporter/model/sums/evidence/seats.h"
 
 enum { COMMS = 2, RANKS = 4, EACH = 200, STEP_US = 10000 };
 
@@ -154,8 +157,77 @@ static void test_always_late(void **state) {
   assert_int_equal(pausing(o, 30, 10000000), UINT32_MAX); /* of its hundred: it does not pause, it is late */
 }
 
+/* Two engines of two ranks, and what joins all of them: so often. The first one ends at end_us. */
+static double saving(int64_t end_us, int64_t other_begin_us, int64_t other_end_us, uint64_t joined) {
+  struct ni_summary s = job();
+  struct ni_comm_row c[COMMS + 1] = {{.operations = 50, .first_us = 0, .last_us = end_us},
+                                     {.operations = 50, .first_us = other_begin_us, .last_us = other_end_us},
+                                     {.operations = joined}};
+  double out;
+  s.comm = c;
+  s.steps_differ = true;
+  s.last_us = end_us > other_end_us ? end_us : other_end_us;
+  assert_int_equal(ni_savings_find(&s, 0, 2e6, &out), 0);
+  s.steps_differ = false;
+  double not_judged;
+  assert_int_equal(ni_savings_find(&s, 0, 2e6, &not_judged), 0);
+  assert_true(isnan(not_judged));
+  return out;
+}
+
+static void test_savings(void **state) {
+  (void)state;
+  assert_true(saving(10000000, 0, 7000000, 1) == 2e6);        /* it ends last by more than was waited */
+  assert_true(saving(10000000, 0, 9500000, 1) == 5e5);        /* then the other one is the last */
+  assert_true(saving(9000000, 0, 10000000, 1) == 0);          /* the other one is, anyway */
+  assert_true(isnan(saving(10000000, 0, 9950000, 1)));        /* somebody stopped them */
+  assert_true(isnan(saving(10000000, 2000000, 9500000, 1)));  /* it began later: nobody knows its share */
+  assert_true(isnan(saving(10000000, -2000000, 9500000, 1))); /* so did this one */
+  assert_true(isnan(saving(10000000, 0, 7000000, 3)));        /* they wait for each other */
+}
+
+static void test_pauses_cost(void **state) {
+  (void)state;
+  struct ni_summary s = job();
+  struct ni_comm_row c[COMMS + 1] = {{.one_host = -1}, {.one_host = -1}, {.one_host = 0}};
+  struct ni_seat x[sizeof seat / sizeof *seat];
+  memcpy(x, seat, sizeof seat);
+  s.comm = c;
+  s.seat = x;
+  assert_true(ni_savings_is_waited_lost(&s, 1, 2));
+  assert_false(ni_savings_is_waited_lost(&s, 1, 1)); /* across hosts: beside computing */
+  x[2].met = 0;                                      /* messages of rank 1 */
+  assert_false(ni_savings_is_waited_lost(&s, 1, 2));
+  assert_true(ni_savings_is_waited_lost(&s, 0, 2));
+  s.steps_differ = true; /* then groups tell */
+  assert_false(ni_savings_is_waited_lost(&s, 0, 2));
+}
+
+/* What is waited for rank 1 alone, beyond what is waited for any rank. */
+static void test_cost_beyond_chance(void **state) {
+  (void)state;
+  struct ni_summary s = job();
+  struct ni_seat x[sizeof seat / sizeof *seat];
+  struct ni_comm_row c[COMMS + 1] = {{.n_ranks = 2}, {.n_ranks = 2}, {.n_ranks = RANKS}};
+  double us;
+  memcpy(x, seat, sizeof seat);
+  for (size_t i = 4; i < 8; i++)
+    x[i].alone_us = i == 5 ? 9000 : 10.0 * (double)x[i].met;
+  s.seat = x;
+  s.comm = c;
+  assert_int_equal(ni_seats_find_cost(&s, 1, 2, &us), 0);
+  assert_true(us == 9000 - 10 * 100);
+  assert_int_equal(ni_seats_find_cost(&s, 0, 2, &us), 0);
+  assert_true(us == 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_congestion), cmocka_unit_test(test_crossings_kept),
-                                     cmocka_unit_test(test_pauses), cmocka_unit_test(test_always_late)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_congestion),
+                                     cmocka_unit_test(test_crossings_kept),
+                                     cmocka_unit_test(test_pauses),
+                                     cmocka_unit_test(test_always_late),
+                                     cmocka_unit_test(test_savings),
+                                     cmocka_unit_test(test_pauses_cost),
+                                     cmocka_unit_test(test_cost_beyond_chance)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,8 +81,9 @@ struct seat_judge {
   size_t *first;              /* of a process in of_process; one more at the end */
   double *waited;             /* by seat */
   double *apart;              /* by communicator: how far such seats lie apart */
-  double *x;                  /* scratch: seats or communicators */
-  double least_us;            /* a loss that is worth a look */
+  double *chance_us; /* by communicator: what is waited for one of such seats alone in an operation */
+  double *x;         /* scratch: seats or communicators */
+  double least_us;   /* a loss that is worth a look */
 };
 
 static NI_ORDER_OF(by_number, double);
@@ -96,8 +97,9 @@ static int index_seats(struct seat_judge *w) {
   w->x = malloc((s->n_seats + s->n_comms + 1) * sizeof *w->x);
   w->waited = calloc(s->n_seats + 1, sizeof *w->waited);
   w->apart = calloc(s->n_comms + 1, sizeof *w->apart);
+  w->chance_us = calloc(s->n_comms + 1, sizeof *w->chance_us);
   const bool has_index = w->of_comm && w->of_process && w->first;
-  const bool has_figures = w->view && w->waited && w->apart;
+  const bool has_figures = w->view && w->waited && w->apart && w->chance_us;
   if (!has_index || !has_figures || !w->x)
     return -ENOMEM;
   for (size_t i = 0; i < s->n_seats; i++) {
@@ -120,6 +122,7 @@ static void free_index(struct seat_judge *w) {
   free(w->first);
   free(w->waited);
   free(w->apart);
+  free(w->chance_us);
   free(w->x);
 }
 
@@ -160,15 +163,35 @@ static double measure_apart(const struct seat_judge *w, uint32_t comm) {
   return (w->x[high] - w->x[low]) / SEATS_SPREAD;
 }
 
+/*
+ * Somebody is the last one in each operation, so others wait a little for any rank alone: the median of such
+ * seats, of one operation. What is waited for a late rank has that much in it that nobody would save.
+ */
+static double measure_chance(const struct seat_judge *w, uint32_t comm) {
+  const struct ni_summary *s = w->s;
+  size_t n = 0;
+  for (uint32_t i = 0; i < s->n_comms; i++)
+    for (size_t k = w->of_comm[i]; is_same_kind(&s->comm[comm], &s->comm[i]) && k < w->of_comm[i + 1]; k++)
+      if (s->seat[k].met >= SEATS_MIN)
+        w->x[n++] = s->seat[k].alone_us / (double)s->seat[k].met;
+  qsort(w->x, n, sizeof *w->x, by_number);
+  return n ? w->x[(n - 1) / 2] : 0;
+}
+
 /* Once a kind: a job of 10,000 ranks has thousands of communicators of few kinds. */
-static void fill_apart(struct seat_judge *w) {
+static void fill_kinds(struct seat_judge *w) {
   const struct ni_summary *s = w->s;
   for (uint32_t i = 0; i < s->n_comms; i++) {
     uint32_t first = 0;
     while (!is_same_kind(&s->comm[first], &s->comm[i]))
       first++;
     w->apart[i] = first < i ? w->apart[first] : measure_apart(w, i);
+    w->chance_us[i] = first < i ? w->chance_us[first] : measure_chance(w, i);
   }
+}
+
+static double find_cost_us(const struct seat_judge *w, const struct ni_seat *x) {
+  return fmax(0, x->alone_us - w->chance_us[x->comm] * (double)x->met);
 }
 
 /* Messages have no part in seats: their communicators met nobody. */
@@ -365,7 +388,7 @@ static struct ni_late find_own_lateness(const struct seat_judge *w, uint32_t pro
     l.comm = x->comm;
     l.met = x->met;
     l.us = v->us;
-    l.cost_us = x->alone_us;
+    l.cost_us = find_cost_us(w, x);
     l.together = together;
   }
   return l;
@@ -502,7 +525,7 @@ int ni_seats_find_late(const struct ni_summary *s, const double *slow_us, struct
   if (!out->item)
     e = -ENOMEM;
   if (e == 0) {
-    fill_apart(&w);
+    fill_kinds(&w);
     for (uint32_t i = 0; i < s->n_comms; i++)
       compare_seats(&w, i);
     for (uint32_t i = 0; i < s->n_comms; i++)
@@ -519,6 +542,20 @@ int ni_seats_find_late(const struct ni_summary *s, const double *slow_us, struct
       qsort(out->item, out->n, sizeof *out->item, by_loss);
     while (out->n && out->item[out->n - 1].lost_us < SEATS_OF_MOST * out->item[0].lost_us)
       out->n--;
+  }
+  free_index(&w);
+  return e;
+}
+
+int ni_seats_find_cost(const struct ni_summary *s, uint32_t process, uint32_t comm, double *out) {
+  struct seat_judge w = {.s = s};
+  const int e = index_seats(&w);
+  *out = 0;
+  for (size_t i = e == 0 ? w.of_comm[comm] : 0; e == 0 && i < w.of_comm[comm + 1]; i++) {
+    if (s->seat[i].process != process)
+      continue;
+    w.chance_us[comm] = measure_chance(&w, comm);
+    *out = find_cost_us(&w, &s->seat[i]);
   }
   free_index(&w);
   return e;

@@ -47,6 +47,8 @@ struct ni_lates {
 
 /* slow_us: by communicator, what its transfers took longer than usual in all. */
 int ni_seats_find_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out);
+/* What the others waited for this rank alone in this communicator, beyond chance. */
+int ni_seats_find_cost(const struct ni_summary *s, uint32_t process, uint32_t comm, double *out);
 void ni_lates_free(struct ni_lates *l);
 
 #endif

@@ -507,6 +507,13 @@ static void test_pauses_behind_first_steps(void **state) {
   assert_false(f->causes.item[0].not_clocked);
   assert_true(fabs(f->causes.item[0].cost_us - dense * 3000.0) < 0.05 * dense * 3000);
   free_fabric(f);
+  /* nor where they and the steps with a pause are more than a quarter of the run, each alone less */
+  f = new_fabric();
+  drop(f, 0, FIRST, 2100);
+  const uint32_t some = add_pauses(f, FIRST + 3, 5);
+  assert_int_equal(ni_count_clock_costs(&f->b, &f->causes), 0);
+  assert_true(fabs(f->causes.item[0].cost_us - some * 3000.0) < 0.05 * some * 3000);
+  free_fabric(f);
 }
 
 /* nor of what steps became longer by since a rank is late. */

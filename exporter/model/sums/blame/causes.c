@@ -61,15 +61,19 @@ enum {
 
 /*
  * The first steps of a job take longer, until all is loaded and allocated: they are no measure of others.
- * They last until one takes no longer than most of the run.
+ * They last until one takes no longer than most of the run do: a quarter of it can be first ones. Steps in
+ * which a cause is at work are no measure of that: an evaluation each fourth step is a quarter as well.
  */
-static uint32_t count_first_bins(const float *us, uint32_t bins, float *scratch) {
-  size_t n = 0;
+static uint32_t count_first_bins(const float *us, const uint8_t *causes, uint32_t bins, float *scratch) {
+  size_t n = 0, all = 0;
   uint32_t first = 0;
-  for (uint32_t k = 0; k < bins; k++)
-    if (!isnan(us[k]))
+  for (uint32_t k = 0; k < bins; k++) {
+    all += !isnan(us[k]);
+    if (!isnan(us[k]) && !causes[k])
       scratch[n++] = us[k];
-  const float usual = ni_blame_quantile(scratch, n, 0.75);
+  }
+  const double most = n ? fmax(0.5, 1 - 0.25 * (double)all / (double)n) : 0;
+  const float usual = n ? ni_blame_quantile(scratch, n, most) : INFINITY;
   while (first < bins && !(us[first] <= usual))
     first++;
   return first;
@@ -267,10 +271,10 @@ int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes) {
   if (w.us && w.causes) {
     w.quiet = w.us + b->bins;
     ni_causes_bin_lengths(b, w.us);
-    w.first = count_first_bins(w.us, b->bins, w.quiet);
     for (uint32_t i = 0; i < causes->n; i++)
       for (uint32_t k = 0; k < b->bins && ni_cause_comes_and_goes(b, &causes->item[i]); k++)
         w.causes[k] |= ni_cause_is_active(&causes->item[i], k);
+    w.first = count_first_bins(w.us, w.causes, b->bins, w.quiet);
     w.dense = is_dense(&w);
     for (uint32_t i = 0; i < causes->n; i++)
       if (ni_cause_comes_and_goes(b, &causes->item[i])) {

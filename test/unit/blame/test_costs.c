@@ -419,6 +419,33 @@ static void test_cost_in_places(void **state) {
   assert_true(untold > 0.99 * factor && untold < 1.01 * factor);
 }
 
+/* Two ranks are late as one, both by themselves or the first one since it waits for the second. */
+static struct ni_cause judge_together(bool both) {
+  struct two *t = new_two(NI_FIND_UNEVEN, 0);
+  uint32_t items[2] = {0, 1};
+  t->cause->level = NI_LEVEL_REPLICA;
+  t->cause->item = items;
+  t->cause->n_items = 2;
+  t->cause->excess_us = 30;
+  for (uint32_t i = 0; both && i < STEPS; i++) {
+    t->rank[0].sample[i].gap_us = LATE;
+    t->rank[0].sample[i].exec_us = TRANSFER;
+  }
+  assert_int_equal(ni_judge_together(&t->b, &t->causes), 0);
+  const struct ni_cause found = *t->cause;
+  free(t->rank[0].sample);
+  free(t->rank[1].sample);
+  free(t);
+  return found;
+}
+
+static void test_one_of_together(void **state) {
+  (void)state;
+  const struct ni_cause one = judge_together(false), all = judge_together(true);
+  assert_true(one.kind == NI_FIND_LATE_RANK && one.level == NI_LEVEL_RANK && one.of == 1 && one.n_items == 1);
+  assert_true(all.kind == NI_FIND_UNEVEN && all.level == NI_LEVEL_REPLICA && all.n_items == 2);
+}
+
 /* Operations in another order on each rank wait for each other: somebody goes on. */
 static void test_crossed(void **state) {
   (void)state;
@@ -442,6 +469,7 @@ int main(void) {
       cmocka_unit_test(test_launch_cost),
       cmocka_unit_test(test_hidden_launch_cost),
       cmocka_unit_test(test_cost_in_places),
+      cmocka_unit_test(test_one_of_together),
       cmocka_unit_test(test_crossed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,6 +20,18 @@ struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, en
   return &c->item[c->n++];
 }
 
+void ni_cause_take_delay(struct ni_cause *c, const struct ni_cause *from) {
+  c->from = from->from;
+  c->to = from->to;
+  c->excess_us = from->excess_us;
+  c->share = from->share;
+  c->of_gaps = from->of_gaps;
+  c->seen_us = from->seen_us;
+  c->lead = from->lead;
+  c->rest = from->rest;
+  c->n_peers = from->n_peers;
+}
+
 static int append_index(uint32_t **list, uint32_t *n, uint32_t x) {
   size_t cap = *n;
   if (!ni_array_exact(list, &cap, *n + 1, sizeof **list))

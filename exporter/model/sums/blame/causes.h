@@ -252,6 +252,8 @@ int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes);
 /* A new one; NULL: no more are named. */
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level,
                               uint32_t of);
+/* When c is late and by how much: as `from` has it. */
+void ni_cause_take_delay(struct ni_cause *c, const struct ni_cause *from);
 int ni_cause_add_item(struct ni_cause *c, uint32_t item);
 int ni_cause_add_unmatched(struct ni_cause *c, uint32_t link);
 

@@ -150,6 +150,55 @@ static int allocate_beyond(struct ni_blame *b) {
   return 0;
 }
 
+/* One rank of those that are late together saves so much of what all of them do. */
+#define ALONE_OF_TOGETHER 0.5
+
+/*
+ * Ranks that are late together may wait for one of them in what they are not known to wait for. Then the run
+ * saves as much without the delay of that one as without the delay of all: it is that rank, and the cause
+ * becomes its own.
+ */
+static int find_one_of_many(struct ni_blame *b, struct ni_cause *together) {
+  struct ni_causes each = {0};
+  struct ni_replay replay;
+  int e = 0;
+  struct ni_cause *all = ni_cause_add(&each, together->kind, together->level, together->of);
+  for (uint32_t i = 0; e == 0 && i < together->n_items && each.n < NI_CAUSES_MAX; i++) {
+    struct ni_cause *x = ni_cause_add(&each, NI_FIND_LATE_RANK, NI_LEVEL_RANK, together->item[i]);
+    ni_cause_take_delay(x, together);
+    e = ni_cause_add_item(x, together->item[i]);
+    if (e == 0)
+      e = ni_cause_add_item(all, together->item[i]);
+  }
+  ni_cause_take_delay(all, together);
+  if (e == 0)
+    e = ni_replay_once(b, &each, &replay);
+  const struct ni_cause *best = &each.item[1];
+  for (uint32_t i = 2; e == 0 && i < each.n; i++)
+    if (each.item[i].cost_us > best->cost_us)
+      best = &each.item[i];
+  if (e == 0 && best->cost_us >= ALONE_OF_TOGETHER * all->cost_us) {
+    together->kind = best->kind;
+    together->level = best->level;
+    together->of = together->item[0] = best->of;
+    together->n_items = 1;
+  }
+  ni_causes_free(&each);
+  return e;
+}
+
+int ni_judge_together(struct ni_blame *b, struct ni_causes *causes) {
+  int e = 0;
+  for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
+    struct ni_cause *c = &causes->item[i];
+    const bool are_late_alike =
+        c->kind == NI_FIND_UNEVEN && c->level == NI_LEVEL_REPLICA && c->more_bytes <= 0;
+    if (are_late_alike && c->n_items > 1)
+      e = find_one_of_many(b, c);
+  }
+  return e;
+}
+
 /* Compares the ranks that are judged. What an earlier run left in the tables of all ranks goes. */
 static int judge_ranks(struct ni_blame *b, struct ni_summary *s) {
   struct ni_causes causes = {0};
@@ -173,6 +222,8 @@ static int judge_ranks(struct ni_blame *b, struct ni_summary *s) {
     ni_find_busy_host(b, &causes);
   if (e == 0)
     e = fill_steps(b, s);
+  if (e == 0)
+    e = ni_judge_together(b, &causes);
   if (e == 0)
     e = ni_replay(b, &causes, &replay);
   if (e == 0)

@@ -11,7 +11,7 @@
 #ifndef NI_BLAME_JUDGE_H
 #define NI_BLAME_JUDGE_H
 
-#include "exporter/model/sums/ranks/blame.h"
+#include "causes.h"
 
 /*
  * keep: NULL, or where the tables are left for the caller (diff), who frees them with ni_blame_free(); else
@@ -25,6 +25,11 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep);
 int ni_judge_steps(struct ni_run *r, struct ni_summary *s, struct ni_blame *b);
 /* Do the rank's steps repeat? Where those of most ranks do not, durations judge. 0 or -ENOMEM. */
 int ni_judge_repeat(const struct ni_blame_rank *o, bool *repeat);
+/*
+ * Ranks that are late together may wait for one of them: where the run without the delay of that one saves
+ * half of what it saves without the delay of all, the cause becomes that rank's. 0 or -ENOMEM.
+ */
+int ni_judge_together(struct ni_blame *b, struct ni_causes *causes);
 /*
  * A bin of s->step (bins + 1) in which no rank began anything begins with the next one, the last ones with
  * the end of the logs: findings say when they begin and end by these times.

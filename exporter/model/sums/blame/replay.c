@@ -678,7 +678,7 @@ static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, 
   return e;
 }
 
-int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out) {
+int ni_replay_once(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out) {
   struct replay x = {.causes = causes,
                      .causes_of = calloc(b->n_links + 1, sizeof *x.causes_of),
                      .late_by = malloc((b->n_ranks + 1) * sizeof *x.late_by),
@@ -698,13 +698,6 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
     ni_graph_rewind(&x.g);
     e = replay_blocks(&x, causes, true, out);
   }
-  for (uint32_t r = 0; r < b->n_ranks; r++) {
-    if (!b->rank[r].judged)
-      continue; /* of another run in the folder, whose turn comes */
-    free(b->rank[r].sample);
-    b->rank[r].sample = NULL;
-    b->rank[r].n_sample = 0;
-  }
   ni_graph_free(&x.g);
   free(x.way);
   free(x.ended);
@@ -714,5 +707,17 @@ int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *ou
   free(x.causes_of);
   free(x.launch_late);
   free(x.late_by);
+  return e;
+}
+
+int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out) {
+  const int e = ni_replay_once(b, causes, out);
+  for (uint32_t r = 0; r < b->n_ranks; r++) {
+    if (!b->rank[r].judged)
+      continue; /* of another run in the folder, whose turn comes */
+    free(b->rank[r].sample);
+    b->rank[r].sample = NULL;
+    b->rank[r].n_sample = 0;
+  }
   return e;
 }

@@ -29,7 +29,9 @@ struct ni_replay {
   uint32_t blocks, steps; /* replayed */
 };
 
-/* Fills cost_us, low_us and high_us of each cause. Gives the samples back. */
+/* Fills cost_us, low_us and high_us of each cause. The samples stay. */
+int ni_replay_once(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out);
+/* The same for the last time: gives the samples back. */
 int ni_replay(struct ni_blame *b, struct ni_causes *causes, struct ni_replay *out);
 
 #endif

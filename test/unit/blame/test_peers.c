@@ -143,7 +143,8 @@ static struct ni_causes judge_stages(const float *slow) {
 /* Layers do not follow hosts' bounds: all stages of a host are slow, so the host is. */
 static void test_host_of_stages(void **state) {
   (void)state;
-  static const float host[4] = {1.1f, 1.12f, 1, 1}, one[4] = {1.1f, 1, 1, 1}, most[4] = {1.5f, 1.04f, 1, 1};
+  static const float host[4] = {1.1f, 1.12f, 1, 1}, one[4] = {1.1f, 1, 1, 1}, end[4] = {1.04f, 1, 1, 1},
+                     most[4] = {1.5f, 1.04f, 1, 1};
   struct ni_causes found = judge_stages(host);
   assert_int_equal(found.n, 1);
   assert_true(found.item[0].kind == NI_FIND_SLOW_HOST && found.item[0].of == 0);
@@ -152,7 +153,12 @@ static void test_host_of_stages(void **state) {
   ni_causes_free(&found);
   found = judge_stages(one);
   assert_int_equal(found.n, 1);
-  assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[0].of == 0);
+  assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[0].of == 0 &&
+              !found.item[0].can_be_work);
+  ni_causes_free(&found);
+  found = judge_stages(end); /* so much can be the embedding */
+  assert_int_equal(found.n, 1);
+  assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[0].can_be_work);
   ni_causes_free(&found);
   found = judge_stages(most); /* far more of one than of the other */
   assert_int_equal(found.n, 2);

@@ -620,6 +620,9 @@ static float compare_stage_pair(const struct stage *x, const struct stage *y) {
   return x->whole ? times * (float)(y->bytes / x->bytes) : times;
 }
 
+/* What comes with an embedding or a loss is among the places of a stage: by so much they make it longer. */
+#define END_WORK 0.06f
+
 int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more) {
   struct stage *stage = calloc(b->n_classes + 1, sizeof *stage);
   float *x = malloc((b->n_classes + 1) * sizeof *x);
@@ -642,7 +645,8 @@ int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_
     more[c].share = n ? ni_blame_quantile(x, n, 0.5) - 1 : 0;
     more[c].at_end = stage[c].at_end;
     more[c].by_layers = stage[c].whole && alike < n;
-    more[c].can_be_work = stage[c].whole && (stage[c].at_end || alike == 0);
+    const bool by_end = stage[c].at_end && (stage[c].whole || more[c].share < END_WORK);
+    more[c].can_be_work = by_end || (stage[c].whole && alike == 0);
   }
   free(stage);
   free(x);

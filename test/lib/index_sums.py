@@ -192,7 +192,7 @@ def forged(logs):
         fail("a log has each of its rows twice")
 
 
-ours = loggen("ours", "--ranks", "8", "--node", "4", "--ops", "3000", "--p2p", "300", "--format", "ours", "--comm-name", "--gzip", "--member-lines", "100")
+ours = loggen("ours", "--ranks", "8", "--node", "4", "--ops", "3600", "--p2p", "300", "--format", "ours", "--comm-name", "--gzip", "--member-lines", "100")
 nvidia = loggen("nvidia", "--ranks", "4", "--ops", "1500", "--format", "v4.3")
 sets = [ours, nvidia] + [os.path.abspath(p) for p in ("test/golden/check_nvidia_v43/input",)]
 for logs in sets:

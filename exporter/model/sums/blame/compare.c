@@ -621,7 +621,7 @@ static float compare_stage_pair(const struct stage *x, const struct stage *y) {
 }
 
 /* What comes with an embedding or a loss is among the places of a stage: by so much they make it longer. */
-#define END_WORK 0.06f
+#define END_WORK 0.045f
 
 int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more) {
   struct stage *stage = calloc(b->n_classes + 1, sizeof *stage);

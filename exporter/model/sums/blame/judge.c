@@ -346,7 +346,8 @@ static uint64_t count_run_ops(const struct ni_blame *b, uint32_t run) {
  * ones, and operations of the same sizes come again. Requests of inference do not: what lies in one "step" of
  * them is not what lies in another, and no bin can be compared with another. Where somebody stops in most
  * steps all ranks have steps of any length, but they compute as long as ever between their operations: that
- * tells as well, where it is STEPS_TOLD of a step or more.
+ * tells as well, where it is STEPS_TOLD of a step or more, and one communicator is not all that is in the
+ * logs: else others can be waited for between its operations.
  */
 #define STEPS_ALIKE 2.0f
 #define STEPS_TOLD 0.1f
@@ -367,7 +368,8 @@ int ni_judge_repeat(const struct ni_blame_rank *o, bool *repeat) {
   const float shorter = ni_blame_quantile(us, n, 0.25), longer = ni_blame_quantile(us, n, 0.75);
   const float least = ni_blame_quantile(own_us, n, 0.25), most = ni_blame_quantile(own_us, n, 0.75);
   const bool are_as_long = n < STEPS_REPEAT_MIN || longer <= STEPS_ALIKE * shorter;
-  const bool compute_alike = least >= STEPS_TOLD * shorter && most <= STEPS_ALIKE * least;
+  const bool is_told = o->n_slots > 1 && least >= STEPS_TOLD * shorter;
+  const bool compute_alike = is_told && most <= STEPS_ALIKE * least;
   *repeat = (are_as_long || compute_alike) && !o->sizes_differ;
   free(us);
   return 0;

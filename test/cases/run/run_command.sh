@@ -140,7 +140,7 @@ until pgrep -P $p -x nccl-inspector; do sleep 0.1; done
 (until [ "$(ps -o tpgid= -p $p)" -eq $p ]; do sleep 0.1; done; echo IN-FRONT) &
 fg %1
 echo IT-STOPS
-kill -KILL $p' _ "$INSPECTOR" >screen || rc=$?
+kill -KILL $(pgrep -P $p) $p' _ "$INSPECTOR" >screen || rc=$?
 grep -q '^IT-STOPS' screen || { cat screen; stop "Ctrl-Z while logs are waited for: $rc"; }
 # What Ctrl-C kills ends as killed by it, so that a script ends, too.
 rc=0

@@ -94,6 +94,11 @@ void ni_run_watch_begin(struct ni_run_watch *w, const struct ni_launch *l, unsig
                              .asked.said = -1,
                              .going.said = -1,
                              .state = limit_s ? NI_RUN_WATCH_WATCHING : NI_RUN_WATCH_OFF};
+  if (!limit_s || w->earlier >= 0)
+    return;
+  ni_say(stderr, "%s: --hang-limit: logs of earlier runs cannot be listed (no memory): no look is made\n",
+         l->who);
+  w->state = NI_RUN_WATCH_OFF;
 }
 
 bool ni_run_watch_ask(struct ni_run_watch *w) { return begin_look(w, &w->asked, 0, now_ns() + ASKED_NS); }

@@ -138,7 +138,7 @@ static void test_pause_of_late_launch(void **state) {
   free(t);
 }
 
-/* A rank computes longer in some steps. In one of them hosts exchange what they learned: it is long by that. */
+/* A rank computes longer in some steps. One of them is long, since hosts exchange there what they learned. */
 static void test_bursts_in_long_steps(void **state) {
   (void)state;
   enum { ALL = 40, US = 1000, LONG = 50000 };
@@ -167,8 +167,8 @@ static void test_bursts_in_long_steps(void **state) {
 }
 
 /*
- * Steps of 1 and of 4 ms in which a rank computes for 400 us, give or take 10: so long another one stops. Where
- * it computes as long as its steps are, these are requests.
+ * Steps of 1 and of 4 ms in which a rank computes for 400 us, give or take 10: another one stops in the long
+ * ones. Where it computes as long as its steps are, these are requests.
  */
 static void test_steps_repeat(void **state) {
   (void)state;

@@ -41,8 +41,8 @@ static struct ni_summary job(void) {
 }
 
 /*
- * One of some numbers a step. From one of them on, up to 120, it is crowded: transfers take twice as long, and
- * the steps as `slower` says.
+ * One of some numbers a step. From one of them on, up to 120, it is crowded. Transfers take twice as long,
+ * and steps as long as `slower` says.
  */
 static struct ni_congestion crowded_since(uint32_t from, uint32_t comms, uint32_t slow_comms, double slower) {
   struct ni_summary s = job();

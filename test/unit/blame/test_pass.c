@@ -2,6 +2,7 @@
  * The pass over one rank's records, from packed segments on: which long gaps are pauses. And the links that
  * peer groups make of the tables of all ranks.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -65,9 +66,11 @@ static struct job *new_job(void) {
 }
 
 /* In ms since the job began. */
-static void add(struct job *j, uint32_t comm, uint32_t size, double start, double took) {
+static void add_called(struct job *j, uint32_t comm, uint32_t size, double start, double took,
+                       double called) {
   struct ni_segment *s = &j->piece[comm * SIZES + size].s;
   const struct ni_entry e = {.sn = j->sn[comm]++,
+                             .lead_us = isnan(called) ? NI_NO_LEAD : (int32_t)((start - called) * 1e3),
                              .start_ns = 1000000000 + (int64_t)(start * 1e6),
                              .exec_ns = (uint64_t)(took * 1e6),
                              .bytes_per_s = NI_NO_BW,
@@ -75,9 +78,13 @@ static void add(struct job *j, uint32_t comm, uint32_t size, double start, doubl
   assert_int_equal(ni_segment_add(s, &j->r.store, &e), 0);
 }
 
-/* Goes through what was added; returns how many pauses the rank has, and frees the job. */
-static uint32_t count_pauses(struct job *j) {
-  uint32_t n = 0, pauses = 0;
+static void add(struct job *j, uint32_t comm, uint32_t size, double start, double took) {
+  add_called(j, comm, size, start, took, NAN);
+}
+
+/* Goes through what was added. */
+static void pass(struct job *j) {
+  uint32_t n = 0;
   for (uint32_t i = 0; i < COMMS * SIZES; i++) {
     if (!j->piece[i].s.n)
       continue;
@@ -87,15 +94,49 @@ static uint32_t count_pauses(struct job *j) {
   }
   assert_int_equal(ni_blame_pass(&j->b, 0, j->item, n), 0);
   assert_true(j->rank.judged && j->rank.n_steps >= STEPS - 1 && j->rank.n_steps <= STEPS + 1);
-  for (uint32_t i = 0; i < j->rank.n_incidents; i++)
-    pauses += j->rank.incident[i].is_pause;
+}
+
+static void free_job(struct job *j) {
   for (uint32_t i = 0; i < COMMS * SIZES; i++)
     ni_segment_free(&j->piece[i].s, &j->r.store);
   ni_blame_free_rank(&j->rank);
   ni_spill_close(&j->r.store);
   ni_names_free(&j->r.names);
   free(j);
+}
+
+/* Goes through what was added; returns how many pauses the rank has, and frees the job. */
+static uint32_t count_pauses(struct job *j) {
+  uint32_t pauses = 0;
+  pass(j);
+  for (uint32_t i = 0; i < j->rank.n_incidents; i++)
+    pauses += j->rank.incident[i].is_pause;
+  free_job(j);
   return pauses;
+}
+
+/*
+ * Eight operations a step, launched ahead: two calls come 0.03 ms after the one before, three at the same
+ * time, and the others when the GPU has gone on. What a bin keeps is how long the CPU takes, and no wait.
+ */
+static void test_calls(void **state) {
+  (void)state;
+  static const double since_ms[8] = {40, 0.03, 0, 0, 0, 0.03, 20, 20};
+  struct job *j = new_job();
+  double called = -50;
+  for (uint32_t i = 0; i < STEPS; i++)
+    for (uint32_t k = 0; k < 8; k++) {
+      called += since_ms[k] * (i % 10 == 5 && since_ms[k] < 1 ? 4 : 1);
+      add_called(j, 0, k == 7, i * STEP_MS + 10 * k + (i * 7 + k) % 5 * 0.01, 1, called);
+    }
+  pass(j);
+  for (uint32_t i = 1; i + 1 < STEPS; i++) {
+    const float us = j->rank.cell[i].call_us;
+    assert_true(i % 10 == 5 ? us > 118 && us < 122 : us > 28 && us < 32);
+  }
+  ni_blame_coarsen(&j->rank);
+  assert_true(j->rank.cell[2].call_us > 73 && j->rank.cell[2].call_us < 77);
+  free_job(j);
 }
 
 /*
@@ -245,6 +286,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_several_long_ones),
       cmocka_unit_test(test_gap_beside_operations),
+      cmocka_unit_test(test_calls),
       cmocka_unit_test(test_gap_before_gradients),
       cmocka_unit_test(test_longest_of_link),
   };

@@ -220,7 +220,7 @@ static struct ni_entry random_entry(uint64_t sn, bool ours) {
   if (ours && next_random() % 3)
     e.tag = next_random() % 2 ? next_random() % 5 : next_random() >> 1;
   e.tail = ours && next_random() % 7 == 0;
-  e.launched_late = ours && next_random() % 2;
+  e.lead_us = ours && next_random() % 5 ? (int32_t)next_random() : NI_NO_LEAD;
   if (ours && next_random() % 4 == 0) /* the next clock line */
     e.stated_ns = (int64_t)(next_random() % 4000000000000000000ULL) - 2000000000000000000;
   if (ours && next_random() % 5)
@@ -239,7 +239,7 @@ static void same_entry(const struct ni_entry *a, const struct ni_entry *b) {
   assert_true(a->sn == b->sn && a->exec_ns == b->exec_ns && a->bytes_per_s == b->bytes_per_s &&
               a->dump_us == b->dump_us && a->start_ns == b->start_ns && a->stated_ns == b->stated_ns &&
               a->peer_or_wait == b->peer_or_wait && a->timing == b->timing && a->mix == b->mix &&
-              a->tag == b->tag && a->tail == b->tail && a->launched_late == b->launched_late);
+              a->tag == b->tag && a->tail == b->tail && a->lead_us == b->lead_us);
 }
 
 /* What goes in comes out, in order, from memory and from the file, sorted, nearly sorted and shuffled. */

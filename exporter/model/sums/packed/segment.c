@@ -10,7 +10,7 @@
 #include "exporter/model/ledger/implausible.h"
 #include "format/names.h"
 
-enum { FIRST_BLOCK_BYTES = 80, BLOCK_BYTES = 8192, ENTRY_MAX_BYTES = 80, SMALL_BYTES = 256 };
+enum { FIRST_BLOCK_BYTES = 88, BLOCK_BYTES = 8192, ENTRY_MAX_BYTES = 88, SMALL_BYTES = 256 };
 
 /* First byte of a record. */
 enum {
@@ -29,8 +29,8 @@ enum {
   M_TIMING = 15,
   M_STATED = 16, /* another stated offset follows */
   M_TAIL = 32,
-  M_TAG = 64, /* the tag follows */
-  M_LATE = 128
+  M_TAG = 64,  /* the tag follows */
+  M_LEAD = 128 /* the lead is known, and follows in each record */
 };
 _Static_assert(NI_TIMING_COUNT <= M_TIMING + 1, "timings fit");
 
@@ -86,9 +86,13 @@ static int append_block(struct ni_segment *s, struct ni_spill *st) {
 }
 
 static bool is_same_mix(const struct ni_entry *a, const struct ni_entry *b) {
-  return a->timing == b->timing && a->mix == b->mix && a->launched_late == b->launched_late &&
-      a->tail == b->tail && a->tag == b->tag && a->stated_ns == b->stated_ns;
+  const bool both_lead = (a->lead_us == NI_NO_LEAD) == (b->lead_us == NI_NO_LEAD);
+  return a->timing == b->timing && a->mix == b->mix && both_lead && a->tail == b->tail && a->tag == b->tag &&
+      a->stated_ns == b->stated_ns;
 }
+
+/* Of the record before, what its own lead is the difference to. */
+static int64_t lead_before(const struct ni_entry *l) { return l->lead_us == NI_NO_LEAD ? 0 : l->lead_us; }
 
 /* From `at` on, as differences to l, with room for ENTRY_MAX_BYTES. Returns the end. */
 static uint8_t *encode_entry(uint8_t *at, const struct ni_entry *l, const struct ni_entry *e) {
@@ -123,8 +127,8 @@ static uint8_t *encode_entry(uint8_t *at, const struct ni_entry *l, const struct
     f |= F_SAME_MIX;
   } else {
     unsigned mix = e->timing;
-    if (e->launched_late)
-      mix |= M_LATE;
+    if (e->lead_us != NI_NO_LEAD)
+      mix |= M_LEAD;
     if (e->tail)
       mix |= M_TAIL;
     if (e->tag)
@@ -138,6 +142,8 @@ static uint8_t *encode_entry(uint8_t *at, const struct ni_entry *l, const struct
     if (e->stated_ns != l->stated_ns)
       p = ni_put_varint(p, ni_fold((uint64_t)e->stated_ns - (uint64_t)l->stated_ns));
   }
+  if (e->lead_us != NI_NO_LEAD)
+    p = ni_put_varint(p, ni_fold((uint64_t)((int64_t)e->lead_us - lead_before(l))));
   if (e->peer_or_wait == l->peer_or_wait)
     f |= F_SAME_PEER;
   else
@@ -283,7 +289,10 @@ static int decode_entry(struct ni_segment_reader *r, struct ni_entry *e) {
     const unsigned m = *p++;
     l->timing = m & M_TIMING;
     l->tail = m & M_TAIL;
-    l->launched_late = m & M_LATE;
+    if (!(m & M_LEAD))
+      l->lead_us = NI_NO_LEAD;
+    else if (l->lead_us == NI_NO_LEAD)
+      l->lead_us = 0;
     l->mix = *p++;
     l->tag = 0;
     if (m & M_TAG)
@@ -292,6 +301,10 @@ static int decode_entry(struct ni_segment_reader *r, struct ni_entry *e) {
       p = decode_varint(p, &v);
       l->stated_ns = (int64_t)((uint64_t)l->stated_ns + ni_unfold(v));
     }
+  }
+  if (l->lead_us != NI_NO_LEAD) {
+    p = decode_varint(p, &v);
+    l->lead_us = (int32_t)(uint32_t)((uint64_t)l->lead_us + ni_unfold(v));
   }
   if (!(f & F_SAME_PEER)) {
     p = decode_varint(p, &v);

@@ -2,7 +2,7 @@
  * The records of one rank in one cell, packed: what the join across ranks reads.
  *
  * Model: a segment is written once, by one thread, record after record, and then read once. Each record is a
- * handful of variable-length differences to the one before (9 bytes for NVIDIA's lines, 16 for ours), in
+ * handful of variable-length differences to the one before (9 bytes for NVIDIA's lines, 18 for ours), in
  * blocks of memory; when the store holds more than its limit, blocks that are full go to a temporary file
  * instead. Records come nearly in order of sn; a segment knows by how much it is out of order (`back`), so
  * that a reader with a small heap hands them out in order: a record may go out once `back` more has been
@@ -41,13 +41,13 @@ struct ni_entry {
    * was none
    */
   int64_t stated_ns;
-  uint8_t timing; /* below 16 */
-  /* its kernel began as soon as the CPU had launched it: the GPU had waited for the CPU */
-  bool launched_late;
-  bool tail;   /* its time is that of a kernel that another record counts already */
-  uint8_t mix; /* code of algorithm and protocol */
+  uint8_t timing;  /* below 16 */
+  int32_t lead_us; /* from the call to the start of its kernel, rounded down; NI_NO_LEAD: not known */
+  bool tail;       /* its time is that of a kernel that another record counts already */
+  uint8_t mix;     /* code of algorithm and protocol */
 };
 #define NI_NO_BW UINT64_MAX
+#define NI_NO_LEAD INT32_MAX
 
 /* The peer (-1: not stated) and the number of a message between the two as the log states it, both in
  * peer_or_wait: NI_NO_SN, and numbers that do not fit, are no number. */

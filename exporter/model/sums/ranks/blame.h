@@ -48,6 +48,9 @@
 #define NI_BLAME_LONG 2 /* operations of a bin that took far longer than their size does: so many are kept */
 #define NI_BLAME_MESSAGE UINT64_C(2) /* what anchors of messages are of, on both sides */
 
+/* A kernel that had to wait for others in its stream begins later than this after its launch. */
+#define NI_BLAME_LAUNCH_NEAR_US 60
+
 enum ni_blame_kind { NI_BLAME_COLL, NI_BLAME_SEND, NI_BLAME_RECV };
 
 /* An operation of a slot: its number, its step, and so many of the rank before it in that step (number.h). */
@@ -81,7 +84,12 @@ struct ni_blame_cell {
   /* since anything ended or started, before all operations, and before those that were launched late */
   float idle, late_idle;
   float exposed, hidden; /* time in operations in line; in overlapped ones, while it computed */
-  uint32_t places;       /* of own time */
+  /*
+   * From one call to the next on a communicator: the lower quartile, since many calls wait for something
+   * else than the CPU. 0: not known.
+   */
+  float call_us;
+  uint32_t places; /* of own time */
 };
 
 /* A place of the step: slot and number in it, and what is waited for there. */
@@ -129,6 +137,7 @@ struct ni_blame_op {
   uint32_t what;
   uint16_t slot;
   bool launched_late;  /* the CPU was what it waited for last */
+  int64_t called_ns;   /* by the host's clock, uncorrected; NI_NO_START: not known */
   bool paired;         /* a message whose sn is the same on both sides as the log has it */
   uint8_t timing, mix; /* as of struct ni_entry */
 };

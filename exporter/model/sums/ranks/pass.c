@@ -10,6 +10,7 @@
 #include "exporter/base/mix.h"
 #include "exporter/base/order.h"
 #include "places.h"
+#include "quantile.h"
 
 #define CYCLE_NEW 0.05f /* how far one more moves the baseline of cycles */
 #define OWN_PART 0.6f   /* of the time that a rank was idle for longer */
@@ -17,6 +18,13 @@
 #define LONG_TIMES 5.0f
 /* Long ones that are not told from each other: none takes so many times as long as another. */
 #define LONG_ALIKE 2.0f
+
+/*
+ * Of a bin so many times from call to call are kept, the first ones. Calls of one group come at once: what
+ * lies between these says nothing about the CPU.
+ */
+enum { CALLS_OF_BIN = 128, CALLS_LEAST = 4, CALL_LEAST_NS = 2000 };
+#define CALL_QUANTILE 0.25
 
 struct token_least {
   float least; /* of the bin */
@@ -58,6 +66,9 @@ struct rank_pass {
   /* idle time before extra operations (places.h) since the last other one; where the first of them began */
   float extra_us;
   int64_t extra_ns;
+  int64_t called_ns[NI_BLAME_SLOTS]; /* the last call; 0: none yet */
+  float call_us[CALLS_OF_BIN];       /* from call to call, of the bin */
+  uint32_t n_calls;
   size_t cap_sample, cap_cells, cap_incidents;
 };
 
@@ -100,6 +111,11 @@ static struct ni_blame_link_cell add_link_cells(const struct ni_blame_link_cell 
   return sum;
 }
 
+static float join_call_times(float a, float b) {
+  const bool both = a > 0 && b > 0;
+  return both ? (a + b) / 2 : fmaxf(a, b);
+}
+
 /* Two bins become one. */
 void ni_blame_coarsen(struct ni_blame_rank *o) {
   uint32_t n = o->n_bins / 2;
@@ -113,6 +129,7 @@ void ni_blame_coarsen(struct ni_blame_rank *o) {
                                         .late_idle = a->late_idle + c->late_idle,
                                         .exposed = a->exposed + c->exposed,
                                         .hidden = a->hidden + c->hidden,
+                                        .call_us = join_call_times(a->call_us, c->call_us),
                                         .places = a->places + c->places};
     for (uint32_t k = 0; k < o->max_slots; k++) {
       struct ni_blame_link_cell *p = &o->link_cell[(size_t)2 * i * o->max_slots + k], *q = p + o->max_slots;
@@ -172,9 +189,17 @@ static void flush_tokens(struct rank_pass *x) {
   }
 }
 
+static void flush_calls(struct rank_pass *x) {
+  if (x->n_calls >= CALLS_LEAST && x->bin < x->out->n_bins)
+    x->out->cell[x->bin].call_us = ni_blame_quantile(x->call_us, x->n_calls, CALL_QUANTILE);
+  x->n_calls = 0;
+}
+
 static int move_to_bin(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   flush_tokens(x);
+  if (x->step / o->bin_steps != x->bin)
+    flush_calls(x);
   while (x->step / o->bin_steps >= x->bins_max)
     ni_blame_coarsen(o);
   x->bin = x->step / o->bin_steps;
@@ -410,6 +435,16 @@ static void count_transfer(struct rank_pass *x, const struct ni_blame_op *op, fl
   x->token_ops[op->token]++;
 }
 
+static void count_call(struct rank_pass *x, const struct ni_blame_op *op) {
+  if (op->called_ns == NI_NO_START)
+    return;
+  int64_t *last = &x->called_ns[op->slot];
+  const int64_t since = op->called_ns - *last;
+  if (*last && since >= CALL_LEAST_NS && x->n_calls < CALLS_OF_BIN)
+    x->call_us[x->n_calls++] = (float)since / 1e3f;
+  *last = op->called_ns;
+}
+
 static int count_operation(struct rank_pass *x, struct ni_blame_op *op) {
   struct ni_blame_rank *o = x->out;
   struct ni_blame_slot *s = &o->slot[op->slot];
@@ -430,6 +465,7 @@ static int count_operation(struct rank_pass *x, struct ni_blame_op *op) {
   if (!c->start_ns)
     c->start_ns = op->start_ns;
   count_transfer(x, op, us);
+  count_call(x, op);
   if (s->overlapped)
     c->hidden += us;
   else if (op->end_ns > busy)
@@ -773,6 +809,7 @@ static int run_pass(struct rank_pass *x, struct ni_blame_stream *s) {
   if (e < 0)
     return e;
   flush_tokens(x);
+  flush_calls(x);
   ni_array_fit(o->sample, o->n_sample, x->cap_sample);
   return finish_rank(x);
 }

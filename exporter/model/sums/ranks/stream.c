@@ -15,6 +15,7 @@ struct source {
   struct ni_segment_reader reader;
   bool open, any;
   struct ni_entry head;
+  int64_t called_ns; /* of the head, before its start is corrected */
   uint64_t last_sn;
   uint32_t comm, token;
   int32_t rank;
@@ -91,6 +92,11 @@ static bool starts_before(const struct source *a, const struct source *b) {
   return a->token < b->token;
 }
 
+static int64_t find_call_ns(const struct ni_entry *e) {
+  const bool is_known = e->lead_us != NI_NO_LEAD && e->start_ns != NI_NO_START;
+  return is_known ? e->start_ns - (int64_t)e->lead_us * 1000 : NI_NO_START;
+}
+
 /* The next record of a source that is one: 1, 0 at its end, -errno. */
 static int read_next_record(struct ni_blame_stream *s, struct source *x) {
   for (;;) {
@@ -112,6 +118,7 @@ static int read_next_record(struct ni_blame_stream *s, struct source *x) {
       continue;
     x->any = true;
     x->last_sn = x->head.sn;
+    x->called_ns = find_call_ns(&x->head);
     ni_correct_entry(&x->clock, x->piece[x->next - 1].piece, &x->head);
     /* tail: its first call stands for it */
     const bool no_kernel = x->head.timing == NI_TIMING_COLLECTIVE_CPU || x->head.tail;
@@ -241,7 +248,8 @@ int ni_blame_next(struct ni_blame_stream *s, struct ni_blame_op *op) {
                                .token = x->token,
                                .what = s->what[x->token],
                                .slot = (uint16_t)slot,
-                               .launched_late = h->launched_late,
+                               .launched_late = h->lead_us < NI_BLAME_LAUNCH_NEAR_US,
+                               .called_ns = x->called_ns,
                                .timing = h->timing,
                                .mix = h->mix};
     int e = read_next_record(s, x);

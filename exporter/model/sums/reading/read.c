@@ -19,9 +19,6 @@
 #include "exporter/input/parse/parse.h"
 #include "exporter/model/ledger/read.h"
 
-/* A kernel that had to wait for others in its stream begins later than this after its launch. */
-#define LAUNCH_NEAR_NS 60000
-
 static bool is_wanted_context(const struct ni_run *r, const struct ni_line *l) {
   const struct ni_filters *o = &r->opt.filter;
   const struct ni_atlas_wants w = {.comm = &o->comm, .host = &o->host, .rank = &o->rank};
@@ -213,6 +210,11 @@ static int64_t encode_wait(const struct ni_record *o) {
   return o->initial_sync_ns <= ni_exec_ns(o) ? (int64_t)o->initial_sync_ns + 1 : 0;
 }
 
+static int32_t encode_lead(int64_t ns) {
+  const int64_t us = ns / 1000 - (ns % 1000 < 0); /* rounded down */
+  return us > INT32_MIN && us < NI_NO_LEAD ? (int32_t)us : NI_NO_LEAD;
+}
+
 /* What the segment has of a record. */
 static struct ni_entry pack_entry(const struct ni_line *l, int64_t start_ns, uint64_t exec_ns, uint8_t mix) {
   const struct ni_record *o = &l->op;
@@ -223,6 +225,7 @@ static struct ni_entry pack_entry(const struct ni_line *l, int64_t start_ns, uin
                        .dump_us = l->meta.dump_timestamp_us,
                        .start_ns = start_ns,
                        .peer_or_wait = l->is_p2p ? ni_entry_message(o->root, pair_sn) : encode_wait(o),
+                       .lead_us = NI_NO_LEAD,
                        .timing = (uint8_t)o->timing,
                        .mix = mix,
                        .tag = o->user_tag <= INT64_MAX ? o->user_tag : 0};
@@ -232,7 +235,7 @@ static struct ni_entry pack_entry(const struct ni_line *l, int64_t start_ns, uin
    */
   n.tail = o->shared_span && (o->has & NI_HAS_NCHANNELS) && o->nchannels == 0;
   if (o->timing == NI_TIMING_KERNEL_GPU && (o->has & NI_HAS_ENQUEUE) && (o->has & NI_HAS_GPU_DELTA))
-    n.launched_late = o->gpu_start_delta_ns < LAUNCH_NEAR_NS;
+    n.lead_us = encode_lead(o->gpu_start_delta_ns);
   if (o->has & NI_HAS_BUSBW)
     n.bytes_per_s = (uint64_t)llround(o->busbw_gbs * 1e9);
   return n;

@@ -446,6 +446,15 @@ static void test_checkpoints_end_no_step(void **state) {
   assert_in_range(steps_with_more("cccccccca", 156, "ccccccccccccccccccccccccccccccccccccb", 12), 155, 156);
 }
 
+/* A loss that is looked at each tenth step: the gradients say how many there are, and those of layers do not. */
+static void test_steps_by_gradients(void **state) {
+  (void)state;
+  assert_in_range(steps_with_more("dcccccc", 120, "a", 10), 119, 120);
+  assert_in_range(steps_with_more("dcccccc", 400, "a", 10), 399, 400);
+  assert_in_range(steps_with_more("dccdcca", 40, "", 1), 39, 40); /* two micro-batches and a norm */
+  assert_in_range(steps_with_more("cccccca", 40, "", 1), 39, 40);
+}
+
 /* Adds operations of slot 0, and one of slot 1 behind them. */
 static uint32_t add_until_bucket(struct ni_blame_op *op, uint32_t n, uint32_t layers) {
   static uint32_t sn[2];
@@ -653,6 +662,7 @@ int main(void) {
       cmocka_unit_test(test_steps_by_order),
       cmocka_unit_test(test_steps_of_overlapped_buckets),
       cmocka_unit_test(test_checkpoints_end_no_step),
+      cmocka_unit_test(test_steps_by_gradients),
       cmocka_unit_test(test_steps_by_gaps),
       cmocka_unit_test(test_steps_beside_evaluation),
       cmocka_unit_test(test_steps_in_rounds),

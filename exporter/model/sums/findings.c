@@ -16,14 +16,11 @@
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/base/text/put.h"
-#include "exporter/base/array.h"
 #include "exporter/base/order.h"
 #include "exporter/base/text/safe_text.h"
 #include "findings.h"
-#include "evidence/rare_waits.h"
-#include "evidence/savings.h"
+#include "evidence/seat_findings.h"
 #include "evidence/seats.h"
-#include "spells/spells.h"
 
 /* operations and bytes of communicators that did the same work differ by no more */
 #define ALIKE 0.02
@@ -70,28 +67,6 @@ const char *ni_findings_rules(const struct ni_summary *s, char out[320]) {
   return out;
 }
 
-struct finding_list {
-  struct ni_finding *item;
-  size_t n, cap;
-};
-
-static struct ni_finding *append_finding(struct finding_list *l, enum ni_finding_kind kind, uint32_t of) {
-  if (!ni_array_room(l->item, l->n, l->cap))
-    return NULL;
-  l->item[l->n] = (struct ni_finding){.kind = kind,
-                                      .of = of,
-                                      .other = UINT32_MAX,
-                                      .low_us = NAN,
-                                      .cost_us = NAN,
-                                      .high_us = NAN,
-                                      .from_step = -1,
-                                      .to_step = -1,
-                                      .level = kind == NI_FIND_LATE_RANK ? NI_LEVEL_RANK
-                                          : kind == NI_FIND_SLOW_COMM    ? NI_LEVEL_COMM
-                                                                         : NI_LEVEL_HOST};
-  return &l->item[l->n++];
-}
-
 static NI_ORDER_OF(by_number, double);
 
 static double get_late_share(const struct ni_process *p) { return (double)p->late / (double)p->compared; }
@@ -134,8 +109,6 @@ static bool has_come_late(const struct ni_process *p) {
 
 /* Where one rank in so many comes late, durations do not tell who of them is to blame. */
 enum { LATE_ONE_IN = 4 };
-/* What others waited for while they computed costs between nothing and all of it: half is taken. */
-#define HIDDEN_PART 0.5
 
 /* times the loss by any other rank: it stands out among many that come late */
 #define STANDS_OUT 2.0
@@ -181,7 +154,7 @@ static int find_baseline_exec_ns(const struct ni_summary *s, double *out) {
   return 0;
 }
 
-static int name_ranks_by_durations(const struct ni_summary *s, struct finding_list *out, bool *explained) {
+static int name_ranks_by_durations(const struct ni_summary *s, struct ni_found *out, bool *explained) {
   const bool many = have_many_come_late(s);
   double exec_ns = 0;
   if (find_baseline_exec_ns(s, &exec_ns) < 0)
@@ -196,7 +169,7 @@ static int name_ranks_by_durations(const struct ni_summary *s, struct finding_li
       continue; /* so are all the others: it does not stand out */
     if (p->late_ns < NI_FIND_LATE_LOSS * exec_ns)
       continue; /* somebody is always the last one, by a little */
-    struct ni_finding *f = append_finding(out, NI_FIND_LATE_RANK, i);
+    struct ni_finding *f = ni_found_append(out, NI_FIND_LATE_RANK, i);
     if (!f)
       return -ENOMEM;
     f->compared = p->compared;
@@ -337,97 +310,6 @@ const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
   return out;
 }
 
-/*
- * ---- of sampled logs: one record in N, the same ones on all ranks of a communicator; and where waits are
- * not in the logs ----
- */
-
-/*
- * Transfers of all ranks' gradients and parameters overlap the computing, and the same lateness is waited for
- * in one operation after the other. So between nothing and all of that waiting makes a step longer.
- */
-static bool is_cost_halved(const struct ni_summary *s, const struct ni_late *l) {
-  return l->at_most && !l->host && s->comm[l->comm].one_host < 0;
-}
-
-static void put_wait_cost(struct ni_put_text *w, const struct ni_summary *s, const struct ni_late *l) {
-  char waited[32], in_all[32];
-  if (s->one_in <= 1) {
-    ni_put(w, "; the others waited %s%s for %s in all", l->at_most ? "at most " : "",
-           ni_duration_text(l->cost_us, waited), l->host ? "them" : "it");
-    return;
-  }
-  ni_put(w, "; the others waited %s for %s there, which is %s%s in all, as one operation in %.0f is recorded",
-         ni_duration_text(l->cost_us, waited), l->host ? "them" : "it", l->at_most ? "at most " : "",
-         ni_duration_text(l->cost_us * s->one_in, in_all), s->one_in);
-  if (is_cost_halved(s, l))
-    ni_put(w, " (they compute beside these: half of it is taken for the cost)");
-}
-
-static void put_cost(struct ni_put_text *w, const struct ni_finding *f) {
-  char cost[32], low[32], high[32];
-  if (f->cost_us == 0)
-    ni_put(w, "; it costs the run nothing, which others end");
-  else if (f->cost_us > 0)
-    ni_put(w, "; it costs about %s, %.1f %% of the run", ni_duration_text(f->cost_us, cost),
-           100 * f->cost_us / f->run_us);
-  if (f->cost_us > 0 && !isnan(f->low_us))
-    ni_put(w, " (%s to %s)", ni_duration_text(f->low_us, low), ni_duration_text(f->high_us, high));
-}
-
-/* Of requests: what the ranks of a communicator lost of their time, and what the run would save. */
-static int put_saving(struct ni_put_text *w, const struct ni_summary *s, uint32_t comm,
-                      struct ni_finding *f) {
-  const struct ni_comm_row *c = &s->comm[comm];
-  if (!s->steps_differ)
-    return 0;
-  const int e = ni_savings_find(s, comm, f->lost_us, &f->cost_us);
-  f->run_us = (double)(s->last_us - s->first_us);
-  ni_put(w, ", %.1f %% of their time", 100 * f->lost_us / (double)(c->last_us - c->first_us));
-  put_cost(w, f);
-  return e;
-}
-
-static int name_late_seat(const struct ni_summary *s, const struct ni_late *l, struct finding_list *out) {
-  const struct ni_comm_row *c = &s->comm[l->comm];
-  char host[81], name[81], late[32];
-  struct ni_finding *f = append_finding(out, l->host ? NI_FIND_SLOW_HOST : NI_FIND_LATE_RANK, l->of);
-  if (!f)
-    return -ENOMEM;
-  f->compared = l->host ? 0 : l->met;
-  f->value = NAN;
-  f->lost_us = l->cost_us * s->one_in * (is_cost_halved(s, l) ? HIDDEN_PART : 1);
-  struct ni_put_text w = {f->text, sizeof f->text};
-  if (l->host) {
-    ni_put(&w, "host %s: %u of its %u ranks", ni_safe_text(s->host[l->of].name, host, sizeof host), l->late,
-           l->there);
-  } else {
-    const struct ni_process *p = &s->process[l->of];
-    ni_put(&w, "rank %d on %s", p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host));
-    if (p->gpu >= 0)
-      ni_put(&w, ", GPU %d,", p->gpu);
-    if (!p->rank_stated)
-      ni_put(&w, " (rank in its largest communicator)");
-  }
-  ni_put(&w, " came %s later than %s peers, in the mean, to %s operations of %scommunicator %s%s%s",
-         ni_duration_text(l->us, late), l->host ? "their" : "its", NI_COUNT(l->met), ni_role_words[c->role],
-         ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id);
-  put_wait_cost(&w, s, l);
-  return put_saving(&w, s, l->comm, f);
-}
-
-static int name_late_seats(const struct ni_summary *s, const double *slow_us, struct finding_list *out,
-                           bool *explained) {
-  struct ni_lates l;
-  int e = ni_seats_find_late(s, slow_us, &l);
-  for (size_t i = 0; e == 0 && i < l.n; i++) {
-    explained[l.item[i].host ? l.item[i].of : s->process[l.item[i].of].host] = true;
-    e = name_late_seat(s, &l.item[i], out);
-  }
-  ni_lates_free(&l);
-  return e;
-}
-
 /* What one communicator did. Records without a kernel's time are in none of it, as in transfer_ns. */
 struct comm_work {
   uint32_t comm;
@@ -463,55 +345,6 @@ static void peers_text(const struct ni_summary *s, size_t n_peers, char out[80])
     snprintf(out, 80, "the other one %s", like);
   else
     snprintf(out, 80, "the median of %s %s", NI_COUNT(n_peers), like);
-}
-
-#define PAUSES_SIGMA 2.0 /* standard errors: how many of the pauses are recorded is chance */
-
-static int name_pausing_rank(const struct ni_summary *s, struct finding_list *out) {
-  struct ni_pausing x;
-  char host[81], name[81], each[32], all[32];
-  const int e = ni_find_rare_waits(s, &x);
-  if (e < 0 || x.process == UINT32_MAX)
-    return e;
-  for (size_t i = 0; i < out->n; i++)
-    if (out->item[i].kind == NI_FIND_LATE_RANK && out->item[i].of == x.process)
-      return 0;
-  struct ni_finding *f = append_finding(out, NI_FIND_PAUSES, x.process);
-  if (!f)
-    return -ENOMEM;
-  const struct ni_process *p = &s->process[x.process];
-  const struct ni_comm_row *c = &s->comm[x.comm];
-  f->level = NI_LEVEL_RANK;
-  f->value = NAN;
-  f->times = x.times;
-  f->each_us = x.us / x.times;
-  double waited_us;
-  if (ni_seats_find_cost(s, x.process, x.comm, &waited_us) < 0)
-    return -ENOMEM;
-  f->lost_us = waited_us * s->one_in;
-  /* the first rank writes checkpoints and logs; who serves requests writes no checkpoint */
-  f->note = !s->steps_differ && (f->each_us >= NI_SPELLS_NOTE_US || p->rank == 0);
-  struct ni_put_text w = {f->text, sizeof f->text};
-  ni_put(&w,
-         "rank %d on %s%s pauses now and then: in %s operations of %scommunicator %s%s%s the others waited "
-         "%s for it, in the mean; with shorter waits that is %s in all",
-         p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host),
-         p->rank_stated ? "" : " (rank in its largest communicator)", NI_COUNT(x.times),
-         ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
-         ni_duration_text(f->each_us, each), ni_duration_text(f->lost_us, all));
-  if (s->one_in > 1)
-    ni_put(&w, ", as one operation in %.0f is recorded", s->one_in);
-  if (f->note)
-    ni_put(&w, ", as for a checkpoint");
-  if (ni_savings_is_waited_lost(s, x.process, x.comm)) {
-    const double doubt = fmin(1, PAUSES_SIGMA / sqrt(x.times));
-    f->run_us = (double)(s->last_us - s->first_us);
-    f->cost_us = f->lost_us;
-    f->low_us = f->cost_us * (1 - doubt);
-    f->high_us = f->cost_us * (1 + doubt);
-    put_cost(&w, f);
-  }
-  return put_saving(&w, s, x.comm, f);
 }
 
 /*
@@ -621,13 +454,13 @@ static int compare_by_function(const struct ni_summary *s, struct comm_transfers
   return has_room ? 0 : -ENOMEM;
 }
 
-static int name_congestion(struct ni_summary *s, struct finding_list *out) {
+static int name_congestion(struct ni_summary *s, struct ni_found *out) {
   struct ni_congestion c;
   char crowded[32], from[32], to[32], lost[32], host[81];
   const int e = ni_crossings_find_congestion(s, &c);
   if (e < 0 || !(c.ratio > 0) || c.lost_us < CROWDED_OF_RUN * (double)(s->last_us - s->first_us))
     return e;
-  struct ni_finding *f = append_finding(out, NI_FIND_CONGESTION, 0);
+  struct ni_finding *f = ni_found_append(out, NI_FIND_CONGESTION, 0);
   if (!f)
     return -ENOMEM;
   f->level = NI_LEVEL_FABRIC;
@@ -665,7 +498,7 @@ struct slow_host { /* communicators within one host that are slow */
 static bool is_slow_by_itself(const struct slow_host *h) { return h->slow < SLOW_OF_HOST * h->compared; }
 
 static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double transfer_us, double peers_us,
-                          size_t n_peers, struct slow_host *h, struct finding_list *out) {
+                          size_t n_peers, struct slow_host *h, struct ni_found *out) {
   const struct ni_comm_row *c = &s->comm[comm];
   double factor = transfer_us / peers_us, lost = (transfer_us - peers_us) * s->one_in;
   if (c->one_host >= 0 && !is_slow_by_itself(&h[c->one_host])) {
@@ -679,7 +512,7 @@ static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double tran
     return 0;
   }
   char name[81], host[81], peers[80], more[32];
-  struct ni_finding *f = append_finding(out, NI_FIND_SLOW_COMM, comm);
+  struct ni_finding *f = ni_found_append(out, NI_FIND_SLOW_COMM, comm);
   if (!f)
     return -ENOMEM;
   f->compared = n_peers;
@@ -692,14 +525,14 @@ static int name_slow_comm(const struct ni_summary *s, uint32_t comm, double tran
   ni_put(&w, "%scommunicator %s%s%s (%s, %s ranks) needs %.2f times the transfer time of %s: %s more",
          ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
          ni_comm_type_words[c->type], NI_COUNT(c->n_ranks), factor, peers, ni_duration_text(lost, more));
-  if (put_saving(&w, s, comm, f) < 0)
+  if (ni_found_put_saving(&w, s, comm, f) < 0)
     return -ENOMEM;
   if (c->one_host >= 0)
     ni_put(&w, "; others within the host are not slow");
   return 0;
 }
 
-static int name_slow_comms(const struct ni_summary *s, struct slow_host *hosts, struct finding_list *out) {
+static int name_slow_comms(const struct ni_summary *s, struct slow_host *hosts, struct ni_found *out) {
   struct comm_work *w = calloc(s->n_comms + 1, sizeof *w);
   double *scratch = calloc(s->n_comms + 1, sizeof *scratch);
   size_t n = 0;
@@ -726,7 +559,7 @@ static int name_slow_comms(const struct ni_summary *s, struct slow_host *hosts, 
 }
 
 static int name_slow_functions(const struct ni_summary *s, struct slow_host *hosts, double *slow_us,
-                               struct finding_list *out) {
+                               struct ni_found *out) {
   struct comm_transfers *of = calloc(s->n_comms + 1, sizeof *of);
   int e = of ? compare_by_function(s, of) : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < s->n_comms; i++) {
@@ -769,7 +602,7 @@ static bool has_unseen_waits(const struct ni_summary *s, uint32_t host) {
 }
 
 static int name_hosts_by_durations(const struct ni_summary *s, const struct slow_host *slow,
-                                   const bool *explained, struct finding_list *out) {
+                                   const bool *explained, struct ni_found *out) {
   double baseline;
   int e = find_baseline_busbw(s, &baseline);
   for (uint32_t i = 0; e == 0 && i < s->n_hosts; i++) {
@@ -780,7 +613,7 @@ static int name_hosts_by_durations(const struct ni_summary *s, const struct slow
     char host[81], name[81], peers[80], more[32];
     if (x->n == 0 && !low)
       continue;
-    struct ni_finding *f = append_finding(out, x->n ? NI_FIND_SLOW_NVLINK : NI_FIND_SLOW_HOST, i);
+    struct ni_finding *f = ni_found_append(out, x->n ? NI_FIND_SLOW_NVLINK : NI_FIND_SLOW_HOST, i);
     if (!f)
       return -ENOMEM;
     ni_safe_text(h->name, host, sizeof host);
@@ -805,7 +638,7 @@ static int name_hosts_by_durations(const struct ni_summary *s, const struct slow
              "%s: %s more",
              host, ni_role_words[c->role], ni_safe_text(c->name, name, sizeof name), c->name ? " " : "",
              c->id, NI_COUNT(c->n_ranks), f->value, peers, ni_duration_text(f->lost_us, more));
-      e = put_saving(&w, s, x->first, f);
+      e = ni_found_put_saving(&w, s, x->first, f);
     } else
       snprintf(f->text, sizeof f->text,
                "host %s: %u of its communicators need %.2f times the transfer time of those that "
@@ -848,7 +681,7 @@ static int fill_processes_of_comm(struct ni_summary *s, struct ni_finding *f) {
 }
 
 int ni_judge_by_durations(struct ni_summary *s) {
-  struct finding_list found = {0};
+  struct ni_found found = {0};
   bool *explained = calloc(s->n_hosts + 1, sizeof *explained);
   struct slow_host *hosts = calloc(s->n_hosts + 1, sizeof *hosts);
   double *slow_us = calloc(s->n_comms + 1, sizeof *slow_us);
@@ -864,10 +697,12 @@ int ni_judge_by_durations(struct ni_summary *s) {
   if (e == 0 && sampled)
     e = name_congestion(s, &found);
   if (e == 0)
-    e = by_seats ? name_late_seats(s, slow_us, &found, explained)
+    e = by_seats ? ni_found_late_seats(s, slow_us, &found, explained)
                  : name_ranks_by_durations(s, &found, explained);
   if (e == 0 && one_by_one)
-    e = name_pausing_rank(s, &found);
+    e = ni_found_pausing_rank(s, &found);
+  if (e == 0)
+    e = ni_found_slow_cpus(s, &found, explained);
   if (e == 0)
     e = name_hosts_by_durations(s, hosts, explained, &found);
   if (e == 0) {

@@ -241,6 +241,11 @@ struct ni_process {
   double behind_ns;
   double behind_us2; /* sum of the squares */
   double own_us;     /* own time in all, beyond that of ranks with the same work; NAN: not judged */
+  /*
+   * where steps differ: its CPU takes so many times as long from call to call as others; 0: as long. Then an
+   * operation takes the rank this part longer than others, what lies before it included
+   */
+  double calls, slower;
   /* mean of its busbw / median busbw of its group over all communicators of that type; NAN */
   double busbw_relative;
   /* between its operations, in a communicator that is not in the logs (work/joined.h) */

@@ -411,6 +411,30 @@ static void test_congestion(void **state) {
   }
 }
 
+/*
+ * All links are slow from some bin on, and stay so: something broke, and nobody knows what. Till the middle
+ * of the run, or in the last tenth alone, it is congestion.
+ */
+static void test_slow_from_some_bin_on(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t from, to;
+    bool lasts;
+  } how[] = {{BINS / 2, BINS, true}, {BINS / 4, BINS / 2, false}, {BINS - BINS / 10, BINS, false}};
+  for (size_t x = 0; x < sizeof how / sizeof *how; x++) {
+    struct fabric *f = new_fabric();
+    for (uint32_t k = how[x].from; k < how[x].to; k++)
+      for (uint32_t i = 0; i < LINKS; i++)
+        f->us[i][k] = 300;
+    const struct ni_cause *c = caused(f);
+    assert_non_null(c);
+    assert_int_equal(c->kind, how[x].lasts ? NI_FIND_SLOW_COMM : NI_FIND_CONGESTION);
+    assert_int_equal(c->level, how[x].lasts ? NI_LEVEL_COMM : NI_LEVEL_FABRIC);
+    assert_true(near(c->share, 2) && (!how[x].lasts || (c->from == how[x].from && c->to == BINS)));
+    free_fabric(f);
+  }
+}
+
 /* Two links alone are slow in two bins: by many operations each, by few, and by one that nobody counted. */
 static void test_congestion_of_two(void **state) {
   (void)state;
@@ -530,10 +554,11 @@ static void test_not_slow(void **state) {
 }
 
 /*
- * Two hosts, a link between them, slow in bins 10 to 19. from: the ranks of a host pause in ten bins from
- * there on. Returns how many causes are left.
+ * Two hosts, a link between them, slow in bins 10 to 19: the fabric, or its communicator. from: the ranks of
+ * a host pause, or its CPUs are busy (kind), in ten bins from there on. Returns how many causes are left.
  */
-static uint32_t find_busy_host(uint32_t from, uint32_t host, uint32_t link_host, struct ni_cause *first) {
+static uint32_t find_busy_host_of(enum ni_finding_level level, enum ni_finding_kind kind, uint32_t from,
+                                  uint32_t host, uint32_t link_host, struct ni_cause *first) {
   enum { HOST_BINS = 60 };
   struct ni_process process[3] = {{.host = 0}, {.host = 1}, {.host = 2}};
   struct ni_blame_rank rank[3] = {{.process = 0}, {.process = 1}, {.process = 2}};
@@ -542,13 +567,14 @@ static uint32_t find_busy_host(uint32_t from, uint32_t host, uint32_t link_host,
   struct ni_summary s = {.process = process, .n_hosts = 3};
   struct ni_blame b = {.s = &s, .rank = rank, .n_ranks = 3, .link = &link, .n_links = 1, .bins = HOST_BINS};
   struct ni_causes causes = {0};
-  struct ni_cause *crowded = ni_cause_add(&causes, NI_FIND_CONGESTION, NI_LEVEL_FABRIC, 0);
-  struct ni_cause *pauses = ni_cause_add(&causes, NI_FIND_PAUSES, NI_LEVEL_HOST, host);
+  struct ni_cause *crowded = ni_cause_add(&causes, NI_FIND_CONGESTION, level, 0);
+  struct ni_cause *pauses = ni_cause_add(&causes, kind, NI_LEVEL_HOST, host);
   crowded->at = calloc(HOST_BINS + 1, sizeof *crowded->at);
   pauses->at = calloc(HOST_BINS + 1, sizeof *pauses->at);
   assert_true(crowded->at && pauses->at);
   crowded->to = pauses->to = HOST_BINS;
   crowded->share = 4;
+  crowded->links = true;
   for (uint32_t k = 0; k < 10; k++)
     crowded->at[10 + k] = pauses->at[from + k] = true;
   assert_int_equal(ni_cause_add_item(crowded, 0), 0);
@@ -563,6 +589,10 @@ static uint32_t find_busy_host(uint32_t from, uint32_t host, uint32_t link_host,
   return n;
 }
 
+static uint32_t find_busy_host(uint32_t from, uint32_t host, uint32_t link_host, struct ni_cause *first) {
+  return find_busy_host_of(NI_LEVEL_FABRIC, NI_FIND_PAUSES, from, host, link_host, first);
+}
+
 /* A slow network that one host pauses with is that host, if nothing else can be slow. */
 static void test_busy_host(void **state) {
   (void)state;
@@ -571,6 +601,9 @@ static void test_busy_host(void **state) {
   assert_true(c.kind == NI_FIND_PAUSES && c.of == 1 && c.crowded > 3.9f && c.bins_hit == 12);
   assert_int_equal(find_busy_host(16, 1, 1, &c), 2); /* it pauses at other times */
   assert_int_equal(find_busy_host(12, 1, 2, &c), 2); /* the link goes elsewhere */
+  assert_int_equal(find_busy_host_of(NI_LEVEL_COMM, NI_FIND_SLOW_HOST, 12, 1, 1, &c), 1);
+  assert_true(c.kind == NI_FIND_SLOW_HOST && c.crowded > 3.9f && c.bins_hit == 12);
+  assert_int_equal(find_busy_host_of(NI_LEVEL_HOST, NI_FIND_SLOW_HOST, 12, 1, 1, &c), 2); /* a host's NICs */
 }
 
 /* A finding that ends where nothing begins said that it ended in 1970. */
@@ -597,6 +630,7 @@ int main(void) {
       cmocka_unit_test(test_late_behind_first_steps),
       cmocka_unit_test(test_congestion),
       cmocka_unit_test(test_congestion_of_two),
+      cmocka_unit_test(test_slow_from_some_bin_on),
       cmocka_unit_test(test_alike_of_two_steps),
       cmocka_unit_test(test_congestion_of_many),
       cmocka_unit_test(test_stops),

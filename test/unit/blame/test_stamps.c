@@ -10,7 +10,7 @@
 
 #include "exporter/model/sums/blame/causes.h"
 #include "exporter/model/sums/blame/compare.h"
-#include "exporter/model/sums/blame/launches.h"
+#include "exporter/model/sums/cpus/launches.h"
 #include "exporter/model/sums/blame/replay.h"
 #include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/spells/spells.h"

@@ -310,6 +310,7 @@ void ni_causes_free(struct ni_causes *c) {
     free(c->item[i].item);
     free(c->item[i].unmatched);
     free(c->item[i].at);
+    free(c->item[i].pauses_at);
   }
   free(c->crowded);
   c->crowded = NULL;

@@ -176,6 +176,17 @@ struct ni_cause {
   bool of_stages; /* of a host: its ranks are compared with other stages */
   /* own time: operations are launched late; share is of the idle time before these */
   bool launch;
+  /*
+   * of a CPU: it takes so many times as long from call to call as others (at: as otherwise); 0: that is not
+   * known
+   */
+  float calls;
+  bool hidden; /* of a slow CPU: it costs too little to accuse anybody, and is told as a note */
+  /*
+   * of a host whose CPU is slow: bins in which its ranks pause and others do not, as where it loads and
+   * compiles; NULL: none. Owned
+   */
+  bool *pauses_at;
   uint32_t from, to; /* bins, half open */
   /* congestion: so many of these; pauses, bursts, drops of a flapping link: how many of them */
   uint32_t bins_hit;

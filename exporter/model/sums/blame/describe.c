@@ -9,6 +9,7 @@
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/put.h"
+#include "exporter/model/sums/cpus/calls.h"
 #include "exporter/model/sums/spells/spells.h"
 
 static const char *host_text(const struct ni_blame *b, uint32_t host, char out[81]) {
@@ -181,6 +182,26 @@ static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, cons
   ni_put(w, c->one_by_one ? "mostly of one step" : "as a GPU that is throttled does");
 }
 
+/* "call NCCL 4.20 times as slowly as elsewhere: the CPU keeps the GPUs waiting 2.30 ms a step" */
+static void put_calls(struct ni_put_text *w, const struct ni_cause *c, bool one) {
+  char time[32];
+  if (c->at) {
+    ni_put(w, " call%s NCCL %.2f times as slowly as otherwise in %u bursts, %.0f %% of the steps, ",
+           one ? "s" : "", c->calls, c->bins_hit, 100 * c->of_run);
+    ni_put(w, "as where something else takes the CPU");
+  } else {
+    ni_put(w, " call%s NCCL %.2f times as slowly as others with the same work", one ? "s" : "", c->calls);
+    if (c->excess_us > 0)
+      ni_put(w, ": %s CPU keeps the GPU%s waiting %s a step longer than elsewhere", one ? "its" : "the",
+             one ? "" : "s", ni_duration_text(c->excess_us, time));
+    if (c->hidden)
+      ni_put(w, "; most of it is launched ahead");
+  }
+  if (c->crowded > 0)
+    ni_put(w, "; in the same steps transfers across hosts take %.2f times as long as otherwise",
+           1 + c->crowded);
+}
+
 /* Who has more to do: nobody is slow. */
 static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
                        const struct ni_finding *f) {
@@ -229,7 +250,9 @@ static void put_slow_comms(struct ni_put_text *w, const struct ni_blame *b, cons
     ni_put(w, " as those of the %u like %s; ", c->n_peers - c->n_items, c->n_items > 1 ? "them" : "it");
   else
     ni_put(w, " as otherwise, and none of its ranks came late; ");
-  if (c->n_items > 1)
+  if (c->n_peers <= c->n_items && c->n_items == 1 && b->link[c->of].host < 0)
+    ni_put(w, "whether a NIC, a way between two hosts or the network is slow cannot be told");
+  else if (c->n_items > 1)
     ni_put(w, "what they share on a host, such as a NIC, is slow; on which one cannot be told");
   else
     ni_put(w, "which of its ranks is slow cannot be told");
@@ -310,7 +333,9 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
         ni_put(w, "host %s: its ", host_text(b, c->of, host));
       if (!one)
         put_ranks(w, f, b->s);
-      if (c->launch)
+      if (c->calls > 0)
+        put_calls(w, c, one);
+      else if (c->launch)
         ni_put(w, " launch%s operations late: %s CPU keeps the GPU%s waiting %s a step longer than elsewhere",
                one ? "es its" : " their", one ? "its" : "the", one ? "" : "s",
                ni_duration_text(c->excess_us, time));
@@ -392,6 +417,10 @@ static void put_moments(struct ni_put_text *w, const struct ni_finding *f, const
 
 static void put_cost(struct ni_put_text *w, const struct ni_finding *f, double run_us) {
   char cost[32], low[32], high[32];
+  if (f->lost_us <= 0) {
+    ni_put(w, "; it costs the run nothing that shows");
+    return;
+  }
   ni_put(w, "; it costs %s, %.1f %% of the run (%s to %s)", ni_duration_text(f->lost_us, cost),
          100 * f->lost_us / run_us, ni_duration_text(f->low_us, low), ni_duration_text(f->high_us, high));
 }
@@ -455,7 +484,7 @@ static void fill_interval(const struct ni_blame *b, const struct ni_cause *c, st
 
 /* Notes come behind what accuses somebody. */
 static bool is_note(const struct ni_cause *c) {
-  return c->kind == NI_FIND_UNEVEN || c->can_be_work || ni_spells_is_note(c);
+  return c->kind == NI_FIND_UNEVEN || c->can_be_work || c->hidden || ni_spells_is_note(c);
 }
 
 /* The times at which a flapping link is slow. */
@@ -566,6 +595,14 @@ static bool is_worth_saying(const struct ni_blame *b, const struct ni_cause *c,
   return cost >= (c->share < NI_CAUSE_SMALL ? NI_CAUSE_SMALL_COST : NI_CAUSE_COST);
 }
 
+/*
+ * All CPUs of a host call far more slowly than others. That is worth knowing where it costs next to nothing
+ * as well, since programs launch ahead: what else they do on the host is as slow.
+ */
+static bool is_slow_cpu(const struct ni_cause *c) {
+  return c->level == NI_LEVEL_HOST && !c->at && c->calls >= NI_CALLS_NOTED;
+}
+
 static int by_cost(const void *a, const void *b) {
   const struct ni_cause *x = a, *y = b;
   const bool p = is_note(x), q = is_note(y);
@@ -620,9 +657,11 @@ int ni_describe_causes(const struct ni_blame *b, const struct ni_causes *causes,
   char text[81];
   int e = 0;
   memcpy(sorted, causes->item, causes->n * sizeof *sorted);
-  qsort(sorted, causes->n, sizeof *sorted, by_cost);
   for (uint32_t i = 0; i < causes->n; i++)
     largest_us = fmax(largest_us, sorted[i].cost_us);
+  for (uint32_t i = 0; i < causes->n; i++)
+    sorted[i].hidden = is_slow_cpu(&sorted[i]) && !is_worth_saying(b, &sorted[i], replay, largest_us);
+  qsort(sorted, causes->n, sizeof *sorted, by_cost);
   s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us,   replay->without_us, replay->own,
                              replay->pauses,     replay->transfer, replay->model};
   s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
@@ -630,7 +669,7 @@ int ni_describe_causes(const struct ni_blame *b, const struct ni_causes *causes,
     if (sorted[i].link == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK &&
         is_covered(causes, &sorted[i]))
       continue;
-    if (!is_worth_saying(b, &sorted[i], replay, largest_us))
+    if (!sorted[i].hidden && !is_worth_saying(b, &sorted[i], replay, largest_us))
       continue;
     if (sorted[i].kind == NI_FIND_CONGESTION) {
       crowded = &sorted[i];

@@ -368,7 +368,8 @@ float ni_graph_changed_gap(const struct ni_graph *g, const struct ni_graph_chang
   const float own = ni_graph_own_time(g, n);
   const bool changed = is_changed(g, s, n);
   /* a pause that ends with a late launch is the CPU's as well */
-  const bool no_pause = s->no_pauses || (changed && s->launches && n->launched_late);
+  const bool is_cpus = (changed && s->launches && n->launched_late) || (s->pauses_at && s->pauses_at[n->bin]);
+  const bool no_pause = s->no_pauses || is_cpus;
   const float gap = no_pause ? own - n->pause : own;
   if (!changed)
     return gap;

@@ -92,6 +92,7 @@ struct ni_graph_change { /* of a rank's own time in the scenario */
   float factor;
   uint32_t from, to;        /* bins */
   const bool *at;           /* in these of them; NULL: in all */
+  const bool *pauses_at;    /* pauses go in these bins; NULL: in none */
   bool no_pauses, launches; /* launches: factor is of own time before what was launched late */
   bool by_spot;             /* it is each late spot's own; factor: where there is none */
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "peer_groups.h"
+#include "exporter/model/sums/cpus/calls.h"
 #include "causes.h"
 #include "exporter/base/threads.h"
 #include "exporter/model/sums/findings.h"
@@ -389,7 +390,7 @@ static int require_repeating_steps(struct ni_blame *b, struct ni_summary *s, uin
   s->why_durations = "what it does differs from step to step, as requests of inference do";
   s->steps_differ = true;
   *judged = 0;
-  return 0;
+  return ni_calls_tell(b, s);
 }
 
 /* Judges the ranks of one run, if most of them can be. may: by rank: it can be. */

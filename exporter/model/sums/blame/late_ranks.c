@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/model/sums/cpus/calls.h"
 #include "causes.h"
 #include "lateness.h"
 #include "peer_groups.h"
@@ -101,7 +102,7 @@ static bool is_in_class(const struct ni_lateness *w, uint32_t rank, uint32_t cls
 /* What the ranks of a host show together. */
 struct host_lateness {
   uint32_t there, n, launched, elsewhere, n_elsewhere, from, to;
-  float sum, share, of_gaps, seen_us, most;
+  float sum, share, of_gaps, seen_us, most, calls;
   struct ni_lead lead; /* sums */
 };
 
@@ -126,6 +127,7 @@ static struct host_lateness sum_up_host(const struct ni_lateness *w, uint32_t h,
     if (l->to > x.to)
       x.to = l->to;
     x.launched += l->launch;
+    x.calls += l->calls;
     x.sum += l->excess_us;
     x.most = fmaxf(x.most, l->share);
     x.share += l->share;
@@ -245,6 +247,7 @@ static int name_late_hosts(struct ni_lateness *w, struct ni_causes *out,
     c->of_gaps = x.of_gaps / (float)x.n;
     c->seen_us = launch ? 0 : x.seen_us / (float)x.n;
     c->launch = launch;
+    c->calls = launch ? x.calls / (float)x.n : 0;
     c->rest = belongs == is_late_on;
     if (belongs == is_late_on)
       c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};
@@ -255,6 +258,8 @@ static int name_late_hosts(struct ni_lateness *w, struct ni_causes *out,
     if ((e = append_ranks(c, w, belongs, h)) < 0)
       return e;
     if (bursts && (e = set_burst_bins(c, w)) < 0)
+      return e;
+    if (c->calls > 0 && (e = ni_calls_find_pauses(b, c)) < 0)
       return e;
     clear_host(w, h, bursts);
   }
@@ -314,6 +319,7 @@ static int name_late_ranks(struct ni_lateness *w, struct ni_causes *out) {
     c->of_gaps = l->of_gaps;
     c->seen_us = l->seen_us;
     c->launch = l->launch;
+    c->calls = l->calls;
     if (!l->bursts)
       c->lead = l->lead;
     c->rest = !l->launch && w->b->rank[i].n_slots == 1;
@@ -579,6 +585,8 @@ int ni_find_late_ranks(const struct ni_blame *b, struct ni_causes *out) {
     e = name_late_hosts(&w, out, has_bursts_on);
   if (e == 0)
     e = ni_find_pauses(b, out);
+  if (e == 0)
+    e = ni_find_busy_cpus(b, out);
   if (e == 0)
     e = ni_find_evaluations(b, out);
   if (e == 0)

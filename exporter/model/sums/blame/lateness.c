@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/model/sums/cpus/calls.h"
 #include "peer_groups.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
@@ -388,6 +389,38 @@ static void judge_launches(struct ni_lateness *w) {
   }
 }
 
+/*
+ * The CPU calls more slowly than others with the same work. Own time that is longer without late launches is
+ * not explained by that.
+ */
+static int judge_calls(struct ni_lateness *w) {
+  const struct ni_blame *b = w->b;
+  float *usual_us = malloc((b->n_ranks + 1) * sizeof *usual_us);
+  float *times = malloc((b->n_ranks + 1) * sizeof *times);
+  int e = usual_us && times ? ni_calls_compare(b, usual_us, times) : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+    struct ni_rank_lateness *l = &w->late[i];
+    const float late_us = w->launches.late_us[i];
+    const bool is_explained = !l->late || late_us * 2 >= l->excess_us;
+    if (!(times[i] > 0) || !is_explained)
+      continue;
+    if (!l->launch) {
+      free(l->hit);
+      *l = (struct ni_rank_lateness){.launch = true,
+                                     .to = b->bins,
+                                     .excess_us = late_us * (1 - 1 / times[i]),
+                                     .share = times[i] - 1,
+                                     .of_gaps = times[i] - 1,
+                                     .lead = {.part = 1, .apart = 1},
+                                     .n_peers = b->n_ranks};
+    }
+    l->calls = times[i];
+  }
+  free(usual_us);
+  free(times);
+  return e;
+}
+
 static void keep_of_teams(struct ni_lateness *w) {
   const uint32_t bins = w->b->bins;
   for (uint32_t i = 0; i < w->c.n; i++)
@@ -492,7 +525,7 @@ int ni_lateness_judge(struct ni_lateness *w) {
     e = judge_teams(w);
   if (e == 0)
     judge_launches(w);
-  return e;
+  return e == 0 ? judge_calls(w) : e;
 }
 
 void ni_lateness_end(struct ni_lateness *w) {

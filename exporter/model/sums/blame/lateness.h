@@ -12,7 +12,7 @@
 
 #include "causes.h"
 #include "compare.h"
-#include "launches.h"
+#include "exporter/model/sums/cpus/launches.h"
 #include "exporter/model/sums/spells/spells.h"
 
 struct ni_rank_lateness { /* what one rank shows */
@@ -27,6 +27,7 @@ struct ni_rank_lateness { /* what one rank shows */
   float excess_us, share, of_gaps, seen_us;
   struct ni_lead lead;
   uint32_t n_peers;
+  float calls; /* of launch: its CPU takes so many times as long from call to call; 0: as long as others */
 };
 
 struct ni_lateness {

@@ -28,6 +28,10 @@ enum {
   DROP_PART = 4      /* a bin belongs to a drop if it is a quarter as slow as drops are in the mean */
 };
 
+/* A slowness that lasts has so much of the run behind its begin, and is there in so many of these bins. */
+#define LASTS_PART 0.25f
+#define LASTS_HIT 0.9f
+
 struct judged_link {
   uint8_t state; /* enum link_state */
   bool stops;    /* single operations of it stop (is_stopped()) */
@@ -112,6 +116,18 @@ static void compare_fabric(const struct link_judge *w, uint32_t judged, float *r
 }
 
 /*
+ * Slow from some bin on, in nearly all of them to the end: that is no congestion, which comes and goes, but
+ * something that broke. What it is, a NIC, a way between hosts or a switch, the transfers do not say: all of
+ * them cross it.
+ */
+static bool has_begun_to_last(const struct ni_blame *b, const struct ni_cause *c) {
+  const uint32_t bins = c->to - c->from;
+  const bool reaches_end = c->to + ni_cause_near_end(b) >= b->bins;
+  return reaches_end && (float)bins >= LASTS_PART * (float)b->bins &&
+      (float)c->bins_hit >= LASTS_HIT * (float)bins;
+}
+
+/*
  * Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. Alone a bin
  * may be one slow operation, but not where several links, or many operations, are far slower than chance
  * makes them.
@@ -175,6 +191,12 @@ static int find_congestion(struct link_judge *w) {
     if (b->link[i].host < 0 && is_long_enough(w, &b->link[i]))
       e = ni_cause_add_item(c, i);
   c->n_peers = c->n_items;
+  if (c->n_items && has_begun_to_last(b, c)) {
+    c->kind = c->link = NI_FIND_SLOW_COMM;
+    c->level = NI_LEVEL_COMM;
+    c->of = c->item[0];
+    c->to = b->bins;
+  }
   return e;
 }
 

@@ -296,8 +296,14 @@ static void remove_cause(struct replay *x, uint32_t cause) {
     if (c->kind == NI_FIND_PAUSES || c->kind == NI_FIND_PERIODIC)
       s->no_pauses = true;
     else
-      *s = (struct ni_graph_change){1 / (1 + c->of_gaps), c->from,   c->to,  c->at,
-                                    s->no_pauses,         c->launch, by_spot};
+      *s = (struct ni_graph_change){.factor = 1 / (1 + c->of_gaps),
+                                    .from = c->from,
+                                    .to = c->to,
+                                    .at = c->at,
+                                    .pauses_at = c->pauses_at,
+                                    .no_pauses = s->no_pauses,
+                                    .launches = c->launch,
+                                    .by_spot = by_spot};
   }
 }
 

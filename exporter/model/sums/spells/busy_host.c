@@ -7,6 +7,7 @@
  */
 #include "spells.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,24 +44,44 @@ static void remove_one(struct ni_causes *causes, struct ni_cause *c) {
   free(c->item);
   free(c->unmatched);
   free(c->at);
+  free(c->pauses_at);
   memmove(c, c + 1, (size_t)(&causes->item[--causes->n] - c) * sizeof *c);
 }
 
-void ni_find_busy_host(const struct ni_blame *b, struct ni_causes *causes) {
-  struct ni_cause *crowded = NULL;
-  for (uint32_t i = 0; i < causes->n && !crowded; i++)
-    if (causes->item[i].kind == NI_FIND_CONGESTION)
-      crowded = &causes->item[i];
-  for (uint32_t i = 0; i < causes->n && crowded; i++) {
+/* A host that pauses, or whose CPUs are busy, now and then. */
+static bool is_busy_host(const struct ni_cause *c) {
+  const bool is_host = c->level == NI_LEVEL_HOST && !c->links && c->at;
+  return is_host && (c->kind == NI_FIND_PAUSES || c->kind == NI_FIND_SLOW_HOST);
+}
+
+/* What crosses hosts and is slow now and then: the whole network, or communicators. */
+static bool is_crowded(const struct ni_cause *c) {
+  const bool may_be_host = c->level == NI_LEVEL_FABRIC || c->level == NI_LEVEL_COMM;
+  return c->links && c->at && may_be_host;
+}
+
+static struct ni_cause *find_busy_host(const struct ni_blame *b, struct ni_causes *causes,
+                                       const struct ni_cause *crowded) {
+  for (uint32_t i = 0; i < causes->n; i++) {
     struct ni_cause *c = &causes->item[i];
-    const bool is_host = c->kind == NI_FIND_PAUSES && c->level == NI_LEVEL_HOST && c->at;
-    if (!is_host || !ni_cause_touches_host(b, crowded, c->of) || !are_in_same_bins(b, c, crowded))
+    if (is_busy_host(c) && ni_cause_touches_host(b, crowded, c->of) && are_in_same_bins(b, c, crowded))
+      return c;
+  }
+  return NULL;
+}
+
+void ni_find_busy_host(const struct ni_blame *b, struct ni_causes *causes) {
+  for (uint32_t i = causes->n; i-- > 0;) {
+    struct ni_cause *crowded = &causes->item[i];
+    struct ni_cause *c = is_crowded(crowded) ? find_busy_host(b, causes, crowded) : NULL;
+    if (!c)
       continue;
     for (uint32_t k = 0; k < b->bins; k++)
       c->at[k] |= ni_cause_is_active(crowded, k);
+    c->from = crowded->from < c->from ? crowded->from : c->from;
+    c->to = crowded->to > c->to ? crowded->to : c->to;
     c->most_us = 0; /* what the transfers cost has no bound by the pauses */
-    c->crowded = crowded->share;
+    c->crowded = fmaxf(c->crowded, crowded->share);
     remove_one(causes, crowded);
-    return;
   }
 }

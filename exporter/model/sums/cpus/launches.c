@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "peer_groups.h"
-#include "causes.h"
+#include "exporter/model/sums/blame/peer_groups.h"
+#include "exporter/model/sums/blame/causes.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
 enum { PEERS_MIN = 2 }; /* ranks elsewhere with the same work */

@@ -14,11 +14,19 @@ enum {
   OF_ROUND_MIN = 3 /* operations of a step */
 };
 
+/* It comes more rarely, or as rarely and on a larger communicator. */
+static bool is_rarer(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_gram *x,
+                     const struct ni_gram *y) {
+  return x->count < y->count ||
+      (x->count == y->count && ni_gram_ranks(b, rank, x) > ni_gram_ranks(b, rank, y));
+}
+
 /*
  * Operations of one communicator that begin close together swap now and then, and then several in a row are
  * missed. So where a single one comes half as often again at most, it is the one that comes once a step.
  */
-static const struct ni_gram *find_single_as_frequent(const struct ni_blame_rank *rank,
+static const struct ni_gram *find_single_as_frequent(const struct ni_blame *b,
+                                                     const struct ni_blame_rank *rank,
                                                      const struct ni_grams *g, const struct ni_gram *row) {
   const struct ni_gram *best = row;
   for (uint32_t i = 0; i < g->n; i++) {
@@ -26,7 +34,7 @@ static const struct ni_gram *find_single_as_frequent(const struct ni_blame_rank 
     const bool is_single = x->n == 1 && ni_gram_is_even(rank, x);
     const bool is_as_often = x->count >= row->count && x->count * 2 < row->count * 3;
     const bool is_as_spread = ni_gram_is_spread(rank, x) || !ni_gram_is_spread(rank, row);
-    const bool is_better = best->n > 1 || x->count < best->count;
+    const bool is_better = best->n > 1 || is_rarer(b, rank, x, best);
     if (!is_single || !is_better)
       continue;
     if (is_as_often && is_as_spread)
@@ -35,15 +43,15 @@ static const struct ni_gram *find_single_as_frequent(const struct ni_blame_rank 
   return best;
 }
 
-/* The rarest one that can be of steps; NULL: none. */
-static const struct ni_gram *find_rarest(const struct ni_blame_rank *rank, const struct ni_grams *g,
-                                         bool also_not_spread) {
+/* The rarest one that can be of steps, of several that on the largest communicator; NULL: none. */
+static const struct ni_gram *find_rarest(const struct ni_blame *b, const struct ni_blame_rank *rank,
+                                         const struct ni_grams *g, bool also_not_spread) {
   const struct ni_gram *rarest = NULL;
   for (uint32_t i = 0; i < g->n; i++) {
     const struct ni_gram *x = &g->item[i];
     if (!ni_gram_is_even(rank, x) || !(also_not_spread || ni_gram_is_spread(rank, x)))
       continue;
-    if (!rarest || x->count < rarest->count)
+    if (!rarest || is_rarer(b, rank, x, rarest))
       rarest = x;
   }
   return rarest;
@@ -183,13 +191,13 @@ static uint32_t count_steps_within_rounds(const struct ni_blame_rank *rank, cons
 
 uint32_t ni_steps_estimate(const struct ni_blame *b, const struct ni_blame_rank *rank,
                            const struct ni_grams *g, size_t n) {
-  const struct ni_gram *rarest = find_rarest(rank, g, false);
+  const struct ni_gram *rarest = find_rarest(b, rank, g, false);
   if (!rarest)
-    rarest = find_rarest(rank, g, true);
+    rarest = find_rarest(b, rank, g, true);
   if (!rarest)
     return 0;
   if (rarest->n > 1)
-    rarest = find_single_as_frequent(rank, g, rarest);
+    rarest = find_single_as_frequent(b, rank, g, rarest);
   /* some in a row that reach from one step into the next come once less than there are steps */
   const bool is_rare = rarest->count + (rarest->n > 1) < RARE;
   uint32_t steps = count_steps_with_one_more(rank, g, rarest);

@@ -83,6 +83,12 @@ void ni_hang_count(struct ni_hang_knot *k) {
   k->count[NI_HANG_NO_DATA] += k->unseen;
 }
 
+void ni_hang_set_where(struct ni_hang_knot *k, struct ni_hang_view *w, enum ni_hang_where where) {
+  k->count[w->where]--;
+  k->count[where]++;
+  w->where = where;
+}
+
 void ni_hang_note_call(struct ni_hang_knot *k, uint64_t enqueue_ns) {
   if (!enqueue_ns)
     return;
@@ -177,4 +183,9 @@ bool ni_hang_is_wait(const struct ni_hang_knot *k) {
 
 bool ni_hang_is_told(const struct ni_hang_knot *k) {
   return ni_hang_is_wait(k) && k->waited_ns >= ni_hang_least(NI_HANG_TELL_NS, k->limit_ns / 2);
+}
+
+bool ni_hang_is_enough(const struct ni_hang_verdict *v, uint64_t pending_ns, uint64_t limit_ns) {
+  /* A log tells of each rank once, when its own call has reached that age. There a little less is enough. */
+  return pending_ns >= (v->model->boxes ? limit_ns : limit_ns - limit_ns / 20);
 }

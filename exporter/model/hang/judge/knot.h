@@ -31,6 +31,8 @@ struct ni_hang_knot *ni_hang_new_knot(struct ni_hang_finding *f, const struct ni
                                       enum ni_kind kind);
 /* Counts its views by where they are. */
 void ni_hang_count(struct ni_hang_knot *k);
+/* The rank of this view is found to be somewhere else: the counts follow. */
+void ni_hang_set_where(struct ni_hang_knot *k, struct ni_hang_view *w, enum ni_hang_where where);
 /* Notes one more call of its operation; 0: the time is not known. */
 void ni_hang_note_call(struct ni_hang_knot *k, uint64_t enqueue_ns);
 
@@ -67,7 +69,9 @@ bool ni_hang_waits(const struct ni_hang_view *w);
 bool ni_hang_is_held(const struct ni_hang_knot *k, const struct ni_hang_view *w);
 /* Has somebody begun it, and does somebody wait for those who have not finished it? */
 bool ni_hang_is_wait(const struct ni_hang_knot *k);
-/* And for long enough to be told? */
+/* Is a knot pending for long enough to hang? */
+bool ni_hang_is_enough(const struct ni_hang_verdict *v, uint64_t pending_ns, uint64_t limit_ns);
+/* Is it a wait, and for long enough to be told? */
 bool ni_hang_is_told(const struct ni_hang_knot *k);
 /* Two calls of a knot's operation: the same in what ranks disagree on? */
 bool ni_hang_has_same_values(const struct ni_hang_knot *k, const struct ni_hang_op *a,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "before.h"
 #include "exporter/base/array.h"
 #include "exporter/base/mix.h"
 #include "format/line.h"
@@ -274,45 +275,6 @@ static void shift_by_numbers(struct ni_align_seat *s, size_t n) {
   }
 }
 
-static int add_before(struct ni_align_before **item, size_t *n, size_t *cap, uint64_t func, uint64_t add) {
-  size_t i = 0;
-  while (i < *n && (*item)[i].func != func)
-    i++;
-  if (i == *n) {
-    if (!ni_array_room(*item, *n, *cap))
-      return -ENOMEM;
-    (*item)[(*n)++] = (struct ni_align_before){.func = func};
-  }
-  (*item)[i].n += add;
-  return 0;
-}
-
-/* Finds a rank that recorded at that place and says which function it was; NULL: nobody did. */
-static const struct ni_align_mark *find_mark_at(const struct ni_align_seat *s, size_t n, uint64_t place) {
-  for (size_t i = 0; i < n; i++)
-    if (s[i].how != NI_ALIGN_APART && s[i].ahead <= place && place - s[i].ahead < s[i].n_marks)
-      return &s[i].mark[place - s[i].ahead];
-  return NULL;
-}
-
-static int count_all_before(struct ni_align_seat *s, size_t n) {
-  uint64_t last = 0;
-  for (size_t i = 0; i < n; i++)
-    if (s[i].how != NI_ALIGN_APART && !s[i].sparse && s[i].ahead > last)
-      last = s[i].ahead;
-  /* numbers that are far apart: nothing lies between them that anybody recorded */
-  if (last > 2 * NI_ALIGN_OPS)
-    last = 0;
-  for (uint64_t place = 0; place < last; place++) {
-    const struct ni_align_mark *mark = find_mark_at(s, n, place);
-    for (size_t i = 0; mark && i < n; i++)
-      if (s[i].how != NI_ALIGN_APART && s[i].ahead > place &&
-          add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, mark->func, 1) < 0)
-        return -ENOMEM;
-  }
-  return 0;
-}
-
 /*
  * Where the numbers of a rank begin that is not to be compared. A rank has less than 2^22 operations, and
  * some readers take only the lower 32 bits of a number. No other rank of the first 1,023 has these numbers.
@@ -356,171 +318,7 @@ static void align_messages(struct ni_align_seat *s, size_t n, struct shift_place
   }
 }
 
-/* ---- communicators side by side ------------------------------------------------------------------------ */
-
-/* Finds the first step that all files recorded from its begin; 0: some have no steps. */
-static uint32_t find_common_step(const struct ni_align *a) {
-  uint32_t common = 0, n_files = 0;
-  for (size_t i = 0; i < a->n; i++)
-    if (a->seat[i].file >= n_files)
-      n_files = a->seat[i].file + 1;
-  uint32_t *first = calloc(n_files + 1, sizeof *first);
-  for (size_t i = 0; first && i < a->n; i++)
-    for (size_t k = 0; k < a->seat[i].n_marks; k++) {
-      const uint32_t step = a->seat[i].mark[k].step;
-      uint32_t *x = &first[a->seat[i].file];
-      if (step && (!*x || step < *x))
-        *x = step;
-    }
-  for (size_t i = 0; first && i < a->n; i++) {
-    const uint32_t step = first[a->seat[i].file];
-    if (!step) {
-      free(first);
-      return 0;
-    }
-    if (step >= common)
-      common = step + 1; /* the first one is cut */
-  }
-  free(first);
-  return common;
-}
-
-/*
- * Where all communicators are counted to: a step, or, of files without them, the end of an operation that all
- * ranks did.
- */
-struct moment {
-  uint32_t step;
-  int64_t *end_ns; /* step 0: by file, in its own time */
-};
-
-/*
- * Finds a communicator that all files are in, or of several the one with the fewest operations, and in it the
- * end of the first operation that all recorded behind their first one. false: there is none.
- */
-static bool find_common_end(const struct ni_align *a, uint32_t n_files, int64_t *end_ns) {
-  const struct ni_align_seat *best = NULL;
-  uint64_t place = 0;
-  for (size_t from = 0, to; from < a->n; from = to) {
-    bool known = true;
-    uint64_t last = 0, least = UINT64_MAX;
-    for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++) {
-      const struct ni_align_seat *s = &a->seat[to];
-      const bool is_one_of_file = to == from || s->file != s[-1].file;
-      const bool is_numbered = !s->of && s->how != NI_ALIGN_APART && !s->sparse;
-      known = known && is_numbered && is_one_of_file;
-      if (s->ahead > last)
-        last = s->ahead;
-      if (s->ahead + s->n_marks < least)
-        least = s->ahead + s->n_marks;
-    }
-    const bool is_of_all = known && to - from == n_files;
-    const bool is_smaller = !best || best->n > a->seat[from].n;
-    if (!is_of_all || last + 1 >= least || !is_smaller)
-      continue;
-    best = &a->seat[from];
-    place = last + 1;
-  }
-  for (uint32_t i = 0; best && i < n_files; i++)
-    end_ns[best[i].file] = best[i].mark[place - best[i].ahead].end_ns;
-  return best != NULL;
-}
-
-static bool is_behind(const struct moment *m, const struct ni_align_seat *s,
-                      const struct ni_align_mark *mark) {
-  return m->step ? mark->step >= m->step : mark->end_ns > m->end_ns[s->file];
-}
-
-/*
- * Counts each function of a communicator before that moment. *n 0: nobody in it recorded anything after it.
- */
-static int count_to_moment(struct ni_align_seat *s, size_t n, const struct moment *m,
-                           struct ni_align_seat *to) {
-  uint64_t place = UINT64_MAX;
-  *to = (struct ni_align_seat){0};
-  for (size_t i = 0; i < n && place == UINT64_MAX; i++) {
-    if (s[i].how == NI_ALIGN_APART || s[i].sparse)
-      continue;
-    for (size_t k = 0; k < s[i].n_marks && place == UINT64_MAX; k++)
-      if (is_behind(m, &s[i], &s[i].mark[k]))
-        place = s[i].ahead + k;
-  }
-  if (place > 2 * NI_ALIGN_OPS)
-    return 0;
-  to->n = 1;
-  for (uint64_t k = 0; k < place; k++) {
-    const struct ni_align_mark *mark = find_mark_at(s, n, k);
-    if (mark && add_before(&to->before, &to->n_before, &to->cap_before, mark->func, 1) < 0)
-      return -ENOMEM;
-  }
-  return 0;
-}
-
-/* to: what this communicator counts to; most: what the one counts to that counts furthest. */
-static int shift_to(struct ni_align_seat *s, size_t n, const struct ni_align_seat *to,
-                    const struct ni_align_seat *most) {
-  for (size_t i = 0; i < n; i++) {
-    if (s[i].how == NI_ALIGN_APART || s[i].sparse)
-      continue;
-    for (size_t k = 0; k < most->n_before; k++) {
-      const uint64_t func = most->before[k].func;
-      if (add_before(&s[i].before, &s[i].n_before, &s[i].cap_before, func,
-                     most->before[k].n - ni_align_before(to, func)) < 0)
-        return -ENOMEM;
-    }
-  }
-  return 0;
-}
-
-/* Counts the files that have a seat, and finds their largest number. */
-static int count_files(const struct ni_align *a, uint32_t *n, uint32_t *last) {
-  for (size_t i = 0; i < a->n; i++)
-    if (a->seat[i].file > *last)
-      *last = a->seat[i].file;
-  bool *seen = calloc((size_t)*last + 1, sizeof *seen);
-  for (size_t i = 0; seen && i < a->n; i++) {
-    *n += !seen[a->seat[i].file];
-    seen[a->seat[i].file] = true;
-  }
-  const bool had_room = seen != NULL;
-  free(seen);
-  return had_room ? 0 : -ENOMEM;
-}
-
-static size_t find_end(const struct ni_align *a, size_t from) {
-  size_t to = from;
-  while (to < a->n && a->seat[to].hash == a->seat[from].hash)
-    to++;
-  return to;
-}
-
-/* seats: by communicator. */
-static int count_to_same(struct ni_align *a) {
-  uint32_t n_files = 0, last_file = 0;
-  int64_t *end_ns = count_files(a, &n_files, &last_file) < 0 ? NULL : calloc(last_file + 1, sizeof *end_ns);
-  if (!end_ns)
-    return -ENOMEM;
-  const struct moment moment = {.step = find_common_step(a), .end_ns = end_ns};
-  const bool found = moment.step || find_common_end(a, n_files, end_ns);
-  struct ni_align_seat most = {0}, to;
-  int e = 0;
-  for (int pass = 0; pass < 2 && found; pass++)
-    for (size_t from = 0, end; e == 0 && from < a->n; from = end) {
-      end = find_end(a, from);
-      e = count_to_moment(a->seat + from, end - from, &moment, &to);
-      for (size_t k = 0; pass == 0 && e == 0 && k < to.n_before; k++) {
-        const uint64_t had = ni_align_before(&most, to.before[k].func), has = to.before[k].n;
-        e = add_before(&most.before, &most.n_before, &most.cap_before, to.before[k].func,
-                       has > had ? has - had : 0);
-      }
-      if (pass == 1 && e == 0 && to.n)
-        e = shift_to(a->seat + from, end - from, &to, &most);
-      free(to.before);
-    }
-  free(most.before);
-  free(end_ns);
-  return e;
-}
+/* ---- all communicators --------------------------------------------------------------------------------- */
 
 static int by_communicator(const void *a, const void *b) {
   const struct ni_align_seat *x = a, *y = b;
@@ -549,6 +347,19 @@ static void drop_empty(struct ni_align *a) {
   a->n = kept;
 }
 
+/* s: all of one communicator, or of both sides of a pair's messages. */
+static void align_seats(struct ni_align_seat *s, size_t n, struct shift_place *place, int64_t *shift) {
+  bool seq = true;
+  for (size_t i = 0; i < n; i++)
+    seq = seq && s[i].seq;
+  if (s->of)
+    align_messages(s, n, place, shift);
+  else if (seq)
+    shift_by_numbers(s, n);
+  else
+    shift_by_comparison(s, n, place, shift);
+}
+
 int ni_align_find(struct ni_align *a) {
   struct shift_place *place = malloc(PLACES * sizeof *place);
   int64_t *shift = malloc((a->n + 1) * sizeof *shift);
@@ -557,19 +368,13 @@ int ni_align_find(struct ni_align *a) {
   if (a->n)
     qsort(a->seat, a->n, sizeof *a->seat, by_communicator);
   for (size_t from = 0, to; e == 0 && from < a->n; from = to) {
-    bool seq = true;
-    for (to = from; to < a->n && a->seat[to].hash == a->seat[from].hash; to++)
-      seq = seq && a->seat[to].seq;
-    if (a->seat[from].of)
-      align_messages(a->seat + from, to - from, place, shift);
-    else if (seq)
-      shift_by_numbers(a->seat + from, to - from);
-    else
-      shift_by_comparison(a->seat + from, to - from, place, shift);
-    e = count_all_before(a->seat + from, to - from);
+    struct ni_align_seat *s = &a->seat[from];
+    to = ni_before_end_of(a, from);
+    align_seats(s, to - from, place, shift);
+    e = ni_before_count(s, to - from);
   }
   if (e == 0)
-    e = count_to_same(a);
+    e = ni_before_beside(a);
   if (a->n)
     qsort(a->seat, a->n, sizeof *a->seat, by_file);
   free(place);
@@ -584,17 +389,10 @@ const struct ni_align_seat *ni_align_of(const struct ni_align *a, uint32_t file,
   return i < a->n && by_file(&a->seat[i], &wanted) == 0 ? &a->seat[i] : NULL;
 }
 
-uint64_t ni_align_before(const struct ni_align_seat *s, uint64_t func) {
-  for (size_t i = 0; i < s->n_before; i++)
-    if (s->before[i].func == func)
-      return s->before[i].n;
-  return s->how == NI_ALIGN_APART ? s->ahead : 0;
-}
-
 void ni_align_free(struct ni_align *a) {
   NI_EACH(struct ni_align_seat, s, a->seat, a->n) {
     free(s->mark);
-    free(s->before);
+    free(s->before.item);
   }
   free(a->seat);
   *a = (struct ni_align){0};

@@ -15,14 +15,8 @@
  *           compared
  *
  * The result is how many collectives of each function others have recorded before a rank's first one, so that
- * each function is counted from 0 by whoever recorded from earliest on. Numbers of the source that have holes
- * are taken as they are instead.
- *
- * Communicators side by side (tensor groups, data groups) run the same program, and readers take one number
- * for one place of it. So where all ranks have steps, each communicator counts up to the same number of each
- * function by the first step that all of them recorded from its begin on. Where some have none, it is by the
- * end of an operation of a communicator that all are in, if there is one (the sum over all ranks that ends a
- * step): each rank's own times say what lies behind it.
+ * each function is counted from 0 by whoever recorded from earliest on (before.h, also for communicators side
+ * by side). Numbers of the source that have holes are taken as they are instead.
  *
  * Messages: NCCL keeps their order from a sender to a receiver. So what one rank sent to another is laid upon
  * what that one received from it in the same way, as if they were a communicator of two whose one function is
@@ -53,6 +47,13 @@ enum ni_align_how {
   NI_ALIGN_APART
 };
 
+struct ni_align_counts { /* of functions */
+  struct ni_align_count {
+    uint64_t func, n; /* ni_align_func() */
+  } *item;
+  size_t n, cap;
+};
+
 struct ni_align_seat { /* a rank of a communicator, or one side of its messages from one rank to another */
   uint64_t hash;       /* of messages that of both sides, and no communicator's */
   uint32_t file, comm; /* whose: numbers of the caller, and in its struct ni_imported */
@@ -61,12 +62,9 @@ struct ni_align_seat { /* a rank of a communicator, or one side of its messages 
   uint64_t n;          /* its collectives, or messages */
   bool seq;            /* the source has numbers of all of them, and they rise */
   enum ni_align_how how;
-  bool sparse;    /* numbers with holes: each is the source's less `ahead` */
-  uint64_t ahead; /* the place of its first collective among all that were recorded */
-  struct ni_align_before {
-    uint64_t func, n; /* ni_align_func(); so many were before */
-  } *before;
-  size_t n_before, cap_before;
+  bool sparse;                   /* numbers with holes: each is the source's less `ahead` */
+  uint64_t ahead;                /* the place of its first collective among all that were recorded */
+  struct ni_align_counts before; /* of each function others have recorded so many before its first one */
   struct ni_align_mark {
     int64_t end_ns;
     uint64_t func, token, seq; /* token: function, size, datatype */

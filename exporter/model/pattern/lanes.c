@@ -8,167 +8,18 @@
 #include "datatypes.h"
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
+#include "variants.h"
 
-enum { VARIANTS = 64, SAMPLED_PLACES = 1 << 19, SAMPLES_LEAST = 8 };
-#define LANE_SHARE 2 /* a lane has the half of the steps at least */
+enum { SAMPLED_PLACES = 1 << 19, SAMPLES_LEAST = 8 };
 
-/* What a lane was in a step: its operations as a number, and how many they were. */
-struct variant {
-  uint64_t hash, count;
-  uint32_t ops;
-};
-struct variants {
-  struct variant item[VARIANTS];
-  uint32_t n;
-};
-
-/* What a lane was in the steps, beside what it is (cut.h). */
-struct lane {
-  struct variants exact, by_function;
-  uint64_t absent; /* steps without any operation of it */
-  uint64_t ops_least, ops_most, bytes_least, bytes_most, ops_all;
-  /* what was chosen */
-  bool regular, sizes_vary, filled;
-  struct variant chosen;
-  uint32_t first;
-  /* of the step at hand */
-  uint64_t hash, function_hash;
-  uint32_t ops;
-};
-
-struct lane_reader {
-  const struct ni_lanes_of *of;
-  struct ni_cut cut;
-  struct lane lane[NI_PATTERN_LANES];
-  uint64_t left_out;
-};
-
-static const struct ni_cut_lane *cut_lane_of(const struct lane_reader *x, const struct lane *l) {
+static const struct ni_cut_lane *cut_lane_of(const struct ni_lane_reader *x, const struct ni_lane *l) {
   return &x->cut.lane[l - x->lane];
-}
-
-/*
- * Counts one more variant of that kind. Without room it takes the place of the rarest one, and counts as at
- * least as frequent.
- */
-static void count_variant(struct variants *v, uint64_t hash, uint32_t ops) {
-  uint32_t i = 0, rarest = 0;
-  while (i < v->n && v->item[i].hash != hash)
-    i++;
-  if (i == v->n && v->n < VARIANTS)
-    v->item[v->n++] = (struct variant){.hash = hash, .ops = ops};
-  if (i == VARIANTS) {
-    for (uint32_t k = 1; k < VARIANTS; k++)
-      if (v->item[k].count < v->item[rarest].count)
-        rarest = k;
-    i = rarest;
-    v->item[i].hash = hash;
-    v->item[i].ops = ops;
-  }
-  v->item[i].count++;
-}
-
-static const struct variant *find_most_frequent(const struct variants *v) {
-  const struct variant *best = &v->item[0];
-  for (uint32_t i = 1; i < v->n; i++)
-    if (v->item[i].count > best->count)
-      best = &v->item[i];
-  return best;
-}
-
-/*
- * Hashes each lane of the step at hand into two numbers: one of its operations, and one of their functions.
- */
-static void hash_lanes(struct lane_reader *x) {
-  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
-    x->lane[i].hash = x->lane[i].function_hash = x->lane[i].ops = 0;
-  for (size_t i = 0; i < x->cut.now.n; i++) {
-    const uint32_t lane = ni_cut_lane_of(&x->cut, x->cut.now.op[i].slot);
-    if (lane == NI_BLAME_NONE) {
-      x->left_out++;
-      continue;
-    }
-    struct lane *l = &x->lane[lane];
-    l->hash = ni_mix(l->hash + x->cut.now.op[i].token + 1);
-    l->function_hash = ni_mix(l->function_hash + x->cut.function_of[x->cut.now.op[i].token] + 1u);
-    l->ops++;
-    const uint64_t bytes = x->cut.mine.token_bytes[x->cut.now.op[i].token];
-    if (bytes < l->bytes_least)
-      l->bytes_least = bytes;
-    if (bytes > l->bytes_most)
-      l->bytes_most = bytes;
-  }
-}
-
-static void count_lanes(struct lane_reader *x) {
-  hash_lanes(x);
-  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
-    struct lane *l = &x->lane[i];
-    if (!l->ops)
-      continue;
-    count_variant(&l->exact, l->hash, l->ops);
-    count_variant(&l->by_function, l->function_hash, l->ops);
-    l->ops_all += l->ops;
-    if (l->ops < l->ops_least)
-      l->ops_least = l->ops;
-    if (l->ops > l->ops_most)
-      l->ops_most = l->ops;
-  }
-}
-
-static uint64_t count_steps_with(const struct lane *l) {
-  uint64_t steps = 0;
-  for (uint32_t i = 0; i < l->exact.n; i++)
-    steps += l->exact.item[i].count;
-  return steps;
-}
-
-/* Chooses what most steps have. Returns the number of places of all lanes. */
-static uint32_t choose_variants(struct lane_reader *x, uint64_t steps) {
-  uint32_t places = 0;
-  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
-    struct lane *l = &x->lane[i];
-    const struct variant *exact = find_most_frequent(&l->exact),
-                         *functions = find_most_frequent(&l->by_function);
-    /* what goes to many others and is not the same for all is the rank's own, and its order means nothing */
-    const bool is_own = x->cut.lane[i].peer == NI_PATTERN_ALL_PEERS && l->bytes_least != l->bytes_most;
-    const bool repeats = exact->count * LANE_SHARE >= steps && !is_own;
-    l->absent = steps - count_steps_with(l);
-    l->sizes_vary = !repeats && functions->count * LANE_SHARE >= steps;
-    l->regular = repeats || l->sizes_vary;
-    l->chosen = repeats ? *exact : *functions;
-    l->first = places;
-    if (l->regular)
-      places += l->chosen.ops;
-  }
-  return places;
-}
-
-/*
- * Do the lanes cover most of what the rank does? Requests of any length have something in common at times,
- * and that is no step. A tenth of all operations is enough, as evaluations can be long.
- */
-static bool covers_enough(const struct lane_reader *x, uint64_t ops) {
-  enum { LEAST = 10 };
-  uint64_t covered = 0;
-  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
-    if (x->lane[i].regular)
-      covered += x->lane[i].chosen.count * x->lane[i].chosen.ops;
-  return covered * LEAST >= ops;
-}
-
-/* Counts operations on lanes whose sequence is different each time. */
-static uint64_t count_irregular_ops(const struct lane_reader *x) {
-  uint64_t ops = 0;
-  for (uint32_t i = 0; i < x->cut.n_lanes; i++)
-    ops += x->lane[i].regular ? 0 : x->lane[i].ops_all;
-  return ops;
 }
 
 /* ---- places ---- */
 
 struct filler {
-  struct lane_reader *x;
+  struct ni_lane_reader *x;
   struct ni_pattern_place *place;
   uint32_t n_places, main_lane;
   uint64_t steps;
@@ -179,12 +30,7 @@ struct filler {
   size_t cap_shared;
 };
 
-static bool matches_variant(const struct lane *l) {
-  return l->regular && l->ops == l->chosen.ops &&
-      (l->sizes_vary ? l->function_hash : l->hash) == l->chosen.hash;
-}
-
-static void fill_place(const struct lane_reader *x, struct ni_pattern_place *p, const struct lane *l,
+static void fill_place(const struct ni_lane_reader *x, struct ni_pattern_place *p, const struct ni_lane *l,
                        const struct ni_blame_op *op) {
   const uint64_t bytes = x->cut.mine.token_bytes[op->token];
   if (!l->filled) {
@@ -212,7 +58,7 @@ static int by_end(const void *a, const void *b, void *ops) {
 }
 
 /* The lane of an operation; NULL: it has none. For steps that were hashed. */
-static const struct lane *find_known_lane(const struct lane_reader *x, const struct ni_blame_op *op) {
+static const struct ni_lane *find_known_lane(const struct ni_lane_reader *x, const struct ni_blame_op *op) {
   const uint8_t k = op->slot < NI_CUT_SLOTS ? x->cut.lane_of[op->slot] : 0;
   return k ? &x->lane[k - 1] : NULL;
 }
@@ -223,7 +69,7 @@ static const struct lane *find_known_lane(const struct lane_reader *x, const str
  * one communicator is that of the first of them.
  */
 static void sweep_overlaps(struct filler *f, const uint32_t *starts, const uint32_t *ends) {
-  const struct lane_reader *x = f->x;
+  const struct ni_lane_reader *x = f->x;
   uint32_t in_flight[NI_PATTERN_LANES] = {0}, first[NI_PATTERN_LANES], busy = 0;
   uint64_t shared_ns = 0;
   int64_t last_ns = INT64_MIN;
@@ -235,7 +81,7 @@ static void sweep_overlaps(struct filler *f, const uint32_t *starts, const uint3
         begun < x->cut.now.n && x->cut.now.op[starts[begun]].start_ns <= x->cut.now.op[ends[ended]].end_ns;
     const uint32_t i = begins ? starts[begun++] : ends[ended++];
     const int64_t at = begins ? x->cut.now.op[i].start_ns : x->cut.now.op[i].end_ns;
-    const struct lane *l = find_known_lane(x, &x->cut.now.op[i]);
+    const struct ni_lane *l = find_known_lane(x, &x->cut.now.op[i]);
     if (busy > 1)
       shared_ns += (uint64_t)(at - last_ns);
     last_ns = at;
@@ -251,7 +97,7 @@ static void sweep_overlaps(struct filler *f, const uint32_t *starts, const uint3
 }
 
 static int measure_overlap(struct filler *f) {
-  const struct lane_reader *x = f->x;
+  const struct ni_lane_reader *x = f->x;
   const size_t n = x->cut.now.n;
   uint32_t *starts = ni_order((uint32_t)n, by_start, x->cut.now.op),
            *ends = ni_order((uint32_t)n, by_end, x->cut.now.op);
@@ -291,17 +137,17 @@ static void measure_to_main(struct ni_pattern_place *p, const struct ni_blame_op
  * program.
  */
 static int fill_step(struct filler *f, bool sampled, bool *exact) {
-  struct lane_reader *x = f->x;
-  const struct lane *main = &x->lane[f->main_lane];
+  struct ni_lane_reader *x = f->x;
+  const struct ni_lane *main = &x->lane[f->main_lane];
   uint32_t at[NI_PATTERN_LANES] = {0};
   int64_t main_start = 0;
   bool fits[NI_PATTERN_LANES];
-  hash_lanes(x);
+  ni_variants_hash(x);
   *exact = true;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
-    fits[i] = matches_variant(&x->lane[i]);
-    const bool now_and_then = !x->lane[i].regular && x->lane[i].absent * LANE_SHARE >= f->steps;
-    *exact &= x->lane[i].regular ? fits[i] : !now_and_then || !x->lane[i].ops;
+    fits[i] = ni_variants_fit(&x->lane[i]);
+    const bool is_foreign = ni_variants_are_rare(&x->lane[i], f->steps) && x->lane[i].ops;
+    *exact &= x->lane[i].regular ? fits[i] : !is_foreign;
   }
   int e = sampled ? measure_overlap(f) : 0;
   for (size_t i = 0; e == 0 && i < x->cut.now.n && !main_start; i++)
@@ -309,7 +155,7 @@ static int fill_step(struct filler *f, bool sampled, bool *exact) {
       main_start = x->cut.now.op[i].start_ns;
   for (size_t i = 0; e == 0 && i < x->cut.now.n; i++) {
     const struct ni_blame_op *op = &x->cut.now.op[i];
-    const struct lane *l = find_known_lane(x, op);
+    const struct ni_lane *l = find_known_lane(x, op);
     if (!l || !fits[l - x->lane])
       continue;
     const uint32_t place = l->first + at[l - x->lane]++;
@@ -342,7 +188,7 @@ static void sum_up(struct filler *f) {
 }
 
 static int fill_all_steps(struct filler *f, uint64_t *exact_steps) {
-  struct lane_reader *x = f->x;
+  struct ni_lane_reader *x = f->x;
   const uint64_t stride = f->steps / f->samples + 1;
   int e = ni_cut_begin(&x->cut);
   bool exact;
@@ -362,8 +208,11 @@ uint64_t ni_place_hash(const struct ni_pattern_place *p, bool sizes_vary) {
   return hash;
 }
 
-uint32_t ni_ring_begin(const uint64_t *hash,
-                       uint32_t n) { /* two candidates; each comparison moves one of them on */
+/*
+ * The place of a ring from which it is the least: equal rings are equal sequences from there on. Two
+ * candidates; each comparison moves one of them on.
+ */
+static uint32_t find_ring_begin(const uint64_t *hash, uint32_t n) {
   uint32_t i = 0, j = 1, k = 0;
   while (i < n && j < n && k < n) {
     const uint64_t a = hash[(i + k) % n], b = hash[(j + k) % n];
@@ -388,7 +237,7 @@ static int hash_ring(struct ni_pattern_lane *l, const struct ni_pattern_place *p
     return -ENOMEM;
   for (uint32_t i = 0; i < l->n; i++)
     hash[i] = ni_place_hash(&place[l->first + i], l->sizes_vary);
-  const uint32_t from = ni_ring_begin(hash, l->n);
+  const uint32_t from = find_ring_begin(hash, l->n);
   l->ring = ni_mix(l->n + 1);
   for (uint32_t i = 0; i < l->n; i++)
     l->ring = ni_mix(l->ring + hash[(from + i) % l->n]);
@@ -451,19 +300,19 @@ static int sort_lanes(struct ni_program *out, uint32_t main_first) {
   return 0;
 }
 
-static int make_program(struct lane_reader *x, const struct filler *f, struct ni_program *out) {
+static int make_program(struct ni_lane_reader *x, const struct filler *f, struct ni_program *out) {
   int e = 0;
   out->place = f->place;
   out->n_places = f->n_places;
   if (!(out->lane = calloc(x->cut.n_lanes + 1, sizeof *out->lane)))
     return -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < x->cut.n_lanes; i++) {
-    const struct lane *l = &x->lane[i];
+    const struct ni_lane *l = &x->lane[i];
     const struct ni_cut_lane *who = &x->cut.lane[i];
     const struct ni_comm_row *c = &x->of->s->comm[who->comm];
     struct ni_pattern_lane *to = &out->lane[out->n_lanes];
-    if (!l->regular && l->absent * LANE_SHARE >= out->steps)
-      continue; /* now and then, such as an evaluation */
+    if (ni_variants_are_rare(l, out->steps))
+      continue;
     *to = (struct ni_pattern_lane){.label = x->of->label[who->comm],
                                    .n_ranks = c->n_ranks,
                                    .kind = who->kind,
@@ -486,7 +335,7 @@ static int make_program(struct lane_reader *x, const struct filler *f, struct ni
  * Is lane i longer than lane k? Of equally long ones the first by name, so that ranks with the same work
  * choose the same.
  */
-static bool is_before(const struct lane_reader *x, uint32_t i, uint32_t k) {
+static bool is_before(const struct ni_lane_reader *x, uint32_t i, uint32_t k) {
   const struct ni_cut_lane *a = &x->cut.lane[i], *b = &x->cut.lane[k];
   const int label = strcmp(x->of->label[a->comm], x->of->label[b->comm]);
   if (x->lane[i].chosen.ops != x->lane[k].chosen.ops)
@@ -497,7 +346,7 @@ static bool is_before(const struct lane_reader *x, uint32_t i, uint32_t k) {
   return a->kind != b->kind ? a->kind < b->kind : shift_to_peer(a, n) < shift_to_peer(b, m);
 }
 
-static uint32_t find_longest_lane(const struct lane_reader *x) {
+static uint32_t find_longest_lane(const struct ni_lane_reader *x) {
   uint32_t best = NI_BLAME_NONE;
   for (uint32_t i = 0; i < x->cut.n_lanes; i++)
     if (x->lane[i].regular && (best == NI_BLAME_NONE || is_before(x, i, best)))
@@ -505,7 +354,7 @@ static uint32_t find_longest_lane(const struct lane_reader *x) {
   return best;
 }
 
-static int find_program_places(struct lane_reader *x, uint32_t places, struct ni_program *out) {
+static int find_program_places(struct ni_lane_reader *x, uint32_t places, struct ni_program *out) {
   struct filler f = {.x = x, .n_places = places, .steps = out->steps, .main_lane = find_longest_lane(x)};
   f.samples = SAMPLED_PLACES / places;
   if (f.samples > NI_PATTERN_SAMPLES)
@@ -533,56 +382,9 @@ static int find_program_places(struct lane_reader *x, uint32_t places, struct ni
   return e;
 }
 
-static void forget_lanes(struct lane_reader *x) {
-  for (uint32_t i = 0; i < NI_PATTERN_LANES; i++)
-    x->lane[i] = (struct lane){.ops_least = UINT64_MAX, .bytes_least = UINT64_MAX};
-}
-
-/* All steps once. */
-static int count_steps(struct lane_reader *x, struct ni_program *out) {
-  forget_lanes(x);
-  out->steps = 0;
-  x->left_out = 0;
-  int e = ni_cut_begin(&x->cut);
-  while (e == 0 && (e = ni_cut_next(&x->cut)) > 0) {
-    count_lanes(x);
-    out->steps++;
-    e = 0;
-  }
-  ni_cut_end(&x->cut);
-  return e;
-}
-
-/*
- * Finds lanes that have the same number of operations a step on average, and not in each step. They are cut
- * anew by their numbers. They are off by one operation in FEW_LOST steps, and by EDGE at the ends of the log,
- * at most.
- */
-static bool find_jitter(const struct lane_reader *x, uint64_t steps, uint64_t each[NI_PATTERN_LANES]) {
-  enum { FEW_LOST = 50, EDGE = 2 };
-  bool any = false;
-  for (uint32_t i = 0; i < x->cut.n_lanes; i++) {
-    const struct lane *l = &x->lane[i];
-    const uint64_t n = (l->ops_all + steps / 2) / steps, even = n * steps,
-                   off = l->ops_all > even ? l->ops_all - even : even - l->ops_all;
-    const bool varies = l->ops_least != l->ops_most || l->absent;
-    each[i] = n && varies && off <= EDGE + steps / FEW_LOST ? n : 0;
-    any |= each[i] > 0;
-  }
-  return any;
-}
-
-static int find_program(struct lane_reader *x, struct ni_program *out, const char **why_not) {
-  uint64_t each[NI_PATTERN_LANES];
-  int e = count_steps(x, out);
-  uint32_t places = e == 0 && out->steps ? choose_variants(x, out->steps) : 0;
-  if (e == 0 && out->steps >= NI_PATTERN_STEPS_MIN && find_jitter(x, out->steps, each)) {
-    e = ni_cut_balance(&x->cut, each);
-    if (e == 0)
-      e = count_steps(x, out);
-    if (e == 0)
-      places = choose_variants(x, out->steps);
-  }
+static int find_program(struct ni_lane_reader *x, struct ni_program *out, const char **why_not) {
+  uint32_t places = 0;
+  int e = ni_variants_find(x, &out->steps, &places);
   const uint64_t ops = x->cut.ops, left_out = x->left_out;
   if (e == -E2BIG) {
     *why_not = "one step of it has more than 65,536 operations";
@@ -592,7 +394,7 @@ static int find_program(struct lane_reader *x, struct ni_program *out, const cha
     return e;
   if (out->steps < NI_PATTERN_STEPS_MIN)
     *why_not = "its operations repeat less than 3 times";
-  else if (places == 0 || places * out->steps < 2 * count_irregular_ops(x) || !covers_enough(x, ops))
+  else if (!ni_variants_are_steps(x, places, out->steps))
     *why_not = "each of its steps has other operations";
   else
     e = find_program_places(x, places, out);
@@ -605,7 +407,7 @@ static int find_program(struct lane_reader *x, struct ni_program *out, const cha
 int ni_lanes_find(const struct ni_lanes_of *of, const struct ni_blame_rank *rank,
                   const struct ni_blame_piece *piece, size_t n, struct ni_program *out,
                   struct ni_pattern_rank *to) {
-  struct lane_reader *x = calloc(1, sizeof *x);
+  struct ni_lane_reader *x = calloc(1, sizeof *x);
   if (!x)
     return -ENOMEM;
   int e = 0;

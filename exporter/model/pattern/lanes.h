@@ -1,11 +1,9 @@
 /*
  * One rank's step as lanes: what it does on each communicator, in most of its steps.
  *
- * Its operations are gone through twice. First each lane of each step becomes a hash, and how often each came
- * is counted; the most frequent one is the lane's. Where none has LANE_SHARE of the steps, functions alone
- * are compared, as sizes can vary; where even these do not repeat the lane is irregular. Then the places of
- * the lanes are filled from the steps that have them. Messages to MANY_PEERS others, or to all others, are
- * one lane.
+ * Its operations are gone through twice: first to find what each lane is in most steps (variants.h), then to
+ * fill the places of the lanes from the steps that have just that. Messages to MANY_PEERS others, or to all
+ * others, are one lane.
  *
  * Threads: one for each call; several ranks at once. Failure: -ENOMEM, -errno of the spill file.
  */
@@ -32,8 +30,6 @@ int ni_lanes_find(const struct ni_lanes_of *x, const struct ni_blame_rank *of,
                   const struct ni_blame_piece *piece, size_t n, struct ni_program *out,
                   struct ni_pattern_rank *to);
 
-/* The place of a ring from which it is the least: equal rings are equal sequences from there on. */
-uint32_t ni_ring_begin(const uint64_t *hash, uint32_t n);
 /* A place as a number: function and size; the same in each process. */
 uint64_t ni_place_hash(const struct ni_pattern_place *p, bool sizes_vary);
 

@@ -287,7 +287,7 @@ static bool open_parts(struct agent *a) {
     watch_fd(a, ni_sampler_fd(a->sampler), &a->sampler);
   char why[512];
   char *header = o->otlp_header_file
-      ? ni_http_secret("otlp-header-file", o->otlp_header_file, true, why, sizeof why)
+      ? ni_secret_read("otlp-header-file", o->otlp_header_file, true, why, sizeof why)
       : NULL;
   if (o->otlp_header_file && !header)
     say(a, "nothing is sent by OTLP: %s", why);

@@ -15,7 +15,6 @@
 #include "exporter/base/out_file.h"
 #include "exporter/base/process/secret.h"
 #include "exporter/base/text/safe_text.h"
-#include "exporter/http/http.h"
 #include "exporter/rpc/messages.h"
 #include "exporter/rpc/rpc.h"
 #include "spool.h"
@@ -383,16 +382,16 @@ int ni_uplink_start(struct ni_uplink **out, const struct ni_uplink_options *o, c
   if (e < 0)
     snprintf(why, cap, "--head=%s: %s", o->head, strerror(-e));
   if (e == 0 && o->token_file)
-    e = (u->token = ni_http_secret("head-token-file", o->token_file, true, why, cap)) ? 0 : -EACCES;
+    e = (u->token = ni_secret_read("head-token-file", o->token_file, true, why, cap)) ? 0 : -EACCES;
   if (e == 0 && o->ca)
     u->ca =
-        strcmp(o->ca, "system") == 0 ? ni_secret_keep("") : ni_http_secret("head-ca", o->ca, false, why, cap);
+        strcmp(o->ca, "system") == 0 ? ni_secret_keep("") : ni_secret_read("head-ca", o->ca, false, why, cap);
   if (o->ca && !u->ca)
     e = -EACCES;
   if (e == 0 && o->cert)
-    e = (u->cert = ni_http_secret("head-cert", o->cert, false, why, cap)) ? 0 : -EACCES;
+    e = (u->cert = ni_secret_read("head-cert", o->cert, false, why, cap)) ? 0 : -EACCES;
   if (e == 0 && o->cert)
-    e = (u->key = ni_http_secret("head-key", o->key, true, why, cap)) ? 0 : -EACCES;
+    e = (u->key = ni_secret_read("head-key", o->key, true, why, cap)) ? 0 : -EACCES;
   if (e == 0)
     take_uuid(u, o->state_dir);
   if (e == 0 && (e = -pthread_create(&u->thread, NULL, work, u)) < 0)

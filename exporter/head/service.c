@@ -6,7 +6,6 @@
 
 #include "exporter/base/process/secret.h"
 #include "exporter/cmds/head.h"
-#include "exporter/http/http.h"
 #include "exporter/rpc/messages.h"
 #include "exporter/rpc/rpc.h"
 #include "log.h"
@@ -496,13 +495,13 @@ int ni_service_open(struct ni_service **out, struct ni_core *core, const struct 
              o->host);
   }
   if (fine && o->token_file)
-    fine = (s->token = ni_http_secret("token-file", o->token_file, true, why, cap));
+    fine = (s->token = ni_secret_read("token-file", o->token_file, true, why, cap));
   bool tls = o->tls_cert && !o->insecure_gsprof; /* gsprof's clients know no TLS */
   if (fine && tls)
-    fine = (s->cert = ni_http_secret("tls-cert", o->tls_cert, false, why, cap)) &&
-        (s->key = ni_http_secret("tls-key", o->tls_key, true, why, cap));
+    fine = (s->cert = ni_secret_read("tls-cert", o->tls_cert, false, why, cap)) &&
+        (s->key = ni_secret_read("tls-key", o->tls_key, true, why, cap));
   if (fine && tls && o->client_ca)
-    fine = (s->ca = ni_http_secret("client-ca", o->client_ca, false, why, cap));
+    fine = (s->ca = ni_secret_read("client-ca", o->client_ca, false, why, cap));
   int e = -EINVAL;
   if (fine) {
     s->core = core;

@@ -9,12 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
-#include "exporter/base/process/as_user.h"
 #include "exporter/base/process/secret.h"
 #include "exporter/output/metrics/text.h"
 #include "exporter/rpc/rpc.h"
@@ -24,7 +22,6 @@ enum {
   HEADER_BYTES = 16 << 10,
   BODY_BYTES = 64 << 10,
   SILENCE_S = 10,
-  FILE_BYTES = 256 << 10,
   ROUNDS = 32,
   MOST_ROUNDS = 4096,
   SHARED = 16,
@@ -617,43 +614,6 @@ static struct addrinfo *resolve_address(const char *text) {
                                                                                                     : NULL;
 }
 
-static bool is_one_line_secret(const char *option) {
-  const size_t n = strlen(option), end = sizeof "token-file" - 1;
-  return n >= end &&
-      (strcmp(option + n - end, "token-file") == 0 ||
-       (n > end && strcmp(option + n - end - 1, "header-file") == 0));
-}
-
-char *ni_http_secret(const char *option, const char *path, bool secret, char *why, size_t cap) {
-  struct stat st = {0};
-  char *text = calloc(1, FILE_BYTES + 1), *kept = NULL;
-  const char *wrong = text ? NULL : strerror(ENOMEM);
-  size_t n = 0;
-  int fd = ni_named_open(path);
-  if (!wrong && (fd < 0 || fstat(fd, &st) != 0))
-    wrong = strerror(fd < 0 ? -fd : errno);
-  for (ssize_t got = 1; !wrong && got > 0 && n < FILE_BYTES; n += got > 0 ? (size_t)got : 0)
-    if ((got = read(fd, text + n, FILE_BYTES - n)) < 0)
-      wrong = strerror(errno);
-  if (!wrong && is_one_line_secret(option))
-    text[strcspn(text, "\r\n")] = 0;
-  if (!wrong && secret && (st.st_mode & S_IRWXO))
-    wrong = "others can read it: chmod o= it";
-  const bool is_empty = !wrong && (!*text || *text == '\n');
-  if (!wrong && (is_empty || n == FILE_BYTES))
-    wrong = "it is empty, or larger than 256 KiB";
-  if (!wrong && !(kept = ni_secret_keep(text)))
-    wrong = strerror(ENOMEM);
-  if (wrong)
-    snprintf(why, cap, "--%s=%s: %s", option, path, wrong);
-  if (text)
-    explicit_bzero(text, n);
-  free(text);
-  if (fd >= 0)
-    close(fd);
-  return kept;
-}
-
 /* Listens at the address, or goes on with the socket of the one before. */
 static struct MHD_Daemon *start_daemon(struct ni_http *h, const struct ni_http *before,
                                        const struct addrinfo *at, char *cert, char *key, char *ca) {
@@ -700,12 +660,12 @@ int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_
     is_fine = false;
   }
   if (is_fine && o->token_file)
-    is_fine = (h->token = ni_http_secret("token-file", o->token_file, true, why, cap));
+    is_fine = (h->token = ni_secret_read("token-file", o->token_file, true, why, cap));
   if (is_fine && o->tls_cert)
-    is_fine = (cert = ni_http_secret("tls-cert", o->tls_cert, false, why, cap)) &&
-        (key = ni_http_secret("tls-key", o->tls_key, true, why, cap));
+    is_fine = (cert = ni_secret_read("tls-cert", o->tls_cert, false, why, cap)) &&
+        (key = ni_secret_read("tls-key", o->tls_key, true, why, cap));
   if (is_fine && o->client_ca)
-    is_fine = (ca = ni_http_secret("client-ca", o->client_ca, false, why, cap));
+    is_fine = (ca = ni_secret_read("client-ca", o->client_ca, false, why, cap));
   if (is_fine) {
     errno = 0;
     h->mhd =

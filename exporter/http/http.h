@@ -89,11 +89,4 @@ void ni_http_event(struct ni_http *h, const char *text);
 size_t ni_http_streams(const struct ni_http *h);
 void ni_http_close(struct ni_http *h);
 
-/*
- * A PEM file, or the first line of one with a token or a header (the option's name ends in token-file or
- * header-file), 256 KiB at most, for ni_secret_free() (base/process/secret.h); NULL: why says it, and names
- * --option. secret: others may not read it.
- */
-char *ni_http_secret(const char *option, const char *path, bool secret, char *why, size_t cap);
-
 #endif

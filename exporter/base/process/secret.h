@@ -6,10 +6,17 @@
 #ifndef NI_SECRET_H
 #define NI_SECRET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A copy, for ni_secret_free(). NULL: no memory. */
 char *ni_secret_keep(const char *text);
+/*
+ * The file that --option names: a PEM file, or the first line of one with a token or a header (the option
+ * ends in token-file or header-file); 256 KiB at most. Read now, not again; for ni_secret_free().
+ * is_private: others may not read it. NULL: why says it, and names --option.
+ */
+char *ni_secret_read(const char *option, const char *path, bool is_private, char *why, size_t cap);
 /* NULL is nothing. Not in a child of the process that made it. */
 void ni_secret_free(char *secret);
 

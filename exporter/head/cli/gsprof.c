@@ -16,7 +16,6 @@
 #include "exporter/base/text/time_text.h"
 #include "exporter/head/head.h"
 #include "exporter/http/fetch.h"
-#include "exporter/http/http.h"
 #include "exporter/rpc/messages.h"
 #include "exporter/rpc/rpc.h"
 #include "session.h"
@@ -87,7 +86,7 @@ static bool call(const struct gsprof *g, const char *method, struct ni_pb_writer
   for (int i = 0; i < 3 && !wrong && !*r->why; i++)
     if (file[i])
       pem[i] =
-          ni_http_secret((const char *[]){"ca", "cert", "key"}[i], file[i], i == 2, r->why, sizeof r->why);
+          ni_secret_read((const char *[]){"ca", "cert", "key"}[i], file[i], i == 2, r->why, sizeof r->why);
   struct ni_rpc_options o = {.token = *token ? token : NULL, .ca = pem[0], .cert = pem[1], .key = pem[2]};
   snprintf(path, sizeof path, NI_GSPROF "%s", method);
   if (wrong)

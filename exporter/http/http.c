@@ -15,12 +15,10 @@
 #include "exporter/base/now.h"
 #include "exporter/base/process/secret.h"
 #include "exporter/output/metrics/text.h"
-#include "exporter/rpc/rpc.h"
+#include "refuse.h"
 
 enum {
   OF_ONE_ADDRESS = 16,
-  HEADER_BYTES = 16 << 10,
-  BODY_BYTES = 64 << 10,
   SILENCE_S = 10,
   ROUNDS = 32,
   MOST_ROUNDS = 4096,
@@ -132,53 +130,11 @@ void ni_http_event(struct ni_http *h, const char *text) {
 
 /* ---- requests ---- */
 
-static const char methods[] = "GET, HEAD", methods_and_post[] = "GET, HEAD, POST";
-
-#define HEADER(c, name) MHD_lookup_connection_value(c, MHD_HEADER_KIND, name)
-
-/* Takes as long whatever is wrong with what was sent. */
-static bool is_token(const char *token, const char *sent) {
-  size_t want = strlen(token), n = sent && strncasecmp(sent, "Bearer ", 7) == 0 ? strlen(sent += 7) : 0;
-  volatile unsigned char differs = want != n || !want; /* nobody knows an empty token */
-  for (size_t i = 0; want && i < n; i++)
-    differs |= (unsigned char)(sent[i] ^ token[i % want]);
-  return !differs;
-}
-
-/* The origin of the request where it is listed, else NULL. */
-static const char *find_listed_origin(const struct ni_http *h, struct MHD_Connection *c) {
-  const char *sent = HEADER(c, MHD_HTTP_HEADER_ORIGIN), *const *o = h->o.origin;
-  if (!sent || !o)
-    return NULL;
-  while (*o && strcmp(*o, sent) != 0)
-    o++;
-  return *o;
-}
-
-/*
- * By number, or localhost: other names can be made to lead here, so that a page of theirs reads what only
- * this machine may.
- */
-static bool is_number_or_localhost(const char *host) {
-  bool is_localhost = strcmp(host, "localhost") == 0 || strncmp(host, "localhost:", 10) == 0;
-  return *host == '[' || !host[strspn(host, "0123456789.:")] || is_localhost;
-}
-
-/*
- * Does it come from a page of another site? Browsers say so in Origin. A page of ours has the host that was
- * asked.
- */
-static bool is_from_foreign_page(const struct ni_http *h, struct MHD_Connection *c) {
-  const char *sent = HEADER(c, MHD_HTTP_HEADER_ORIGIN), *host = HEADER(c, MHD_HTTP_HEADER_HOST),
-             *own = sent ? strstr(sent, "://") : NULL;
-  bool is_own_host = own && host && strcmp(own + 3, host) == 0;
-  return sent && !(is_own_host && is_number_or_localhost(host)) && !find_listed_origin(h, c);
-}
-
 /* NULL: no memory; the body is freed then, too. */
 static struct MHD_Response *make_response(const struct ni_http *h, struct http_link *l,
                                           struct ni_http_answer *a) {
-  const char *origin = find_listed_origin(h, l->c), *type = a->stream ? "text/event-stream" : a->type;
+  const char *origin = ni_refuse_listed_origin(&h->o, l->c),
+             *type = a->stream ? "text/event-stream" : a->type;
   struct MHD_Response *r;
   if (a->why) {
     type = h->o.json ? "application/json" : "text/plain";
@@ -223,7 +179,7 @@ static enum MHD_Result queue_answer(struct ni_http *h, struct http_link *l, stru
   if (!r)
     return MHD_NO;
   if (a.status == MHD_HTTP_NO_CONTENT) {
-    MHD_add_response_header(r, "Access-Control-Allow-Methods", h->o.posts ? methods_and_post : methods);
+    MHD_add_response_header(r, "Access-Control-Allow-Methods", ni_refuse_methods(&h->o));
     MHD_add_response_header(r, "Access-Control-Allow-Headers", "content-type, authorization");
   }
   h->answered += a.counted;
@@ -242,177 +198,31 @@ static enum MHD_Result queue_answer(struct ni_http *h, struct http_link *l, stru
   return done;
 }
 
-/*
- * Releases of the library before 1.0, which refuses a NUL itself, take it for the end of a text. Their texts
- * are pieces of what was sent, with a NUL in place of what ended each: a blank, or both bytes of a line's
- * end. Where anything else follows that NUL it was sent.
- */
-static bool has_text_behind_nul(const char *text, size_t len, const char *next, bool line) {
-  const uintptr_t from = (uintptr_t)text + len + 1, to = (uintptr_t)next;
-  static int old = -1;
-  if (old < 0)
-    old = strncmp(MHD_get_version(), "0.", 2) == 0;
-  if (!old || to <= from || to - from > HEADER_BYTES)
-    return false; /* one of them was moved */
-  for (const char *c = text + len + 1; c < next; c++) {
-    bool is_blank = *c == ' ' || *c == '\t', ends_line = *c == 0 || *c == '\r' || *c == '\n';
-    if (!is_blank && !(line && ends_line))
-      return true;
-  }
-  return false;
-}
-
-struct framing { /* what a request's headers say of where it ends */
-  unsigned lengths, encodings, hosts;
-  bool odd;
-};
-
-static enum MHD_Result inspect_header(void *arg, enum MHD_ValueKind kind, const char *name, size_t name_len,
-                                      const char *value, size_t len) {
-  static const char token[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  struct framing *f = arg;
-  bool encoding = strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
-  f->lengths += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
-  f->hosts += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
-  f->encodings += encoding;
-  f->odd |= value && has_text_behind_nul(value, len, value + len + 2, true);
-  f->odd |= !name_len || strspn(name, token) != name_len || (encoding && strcasecmp(value, "chunked") != 0);
-  for (size_t i = 0; value && i < len; i++)
-    f->odd |= (unsigned char)value[i] < ' ' && value[i] != '\t';
-  return MHD_YES;
-}
-
-/* ---- what is refused once the headers are there ---- */
-
-struct request {
-  const struct ni_http *http;
-  struct http_link *link;
-  const char *path, *method;
-  struct framing framing;
-};
-
-static bool is_method(const struct request *q, const char *method) { return strcmp(q->method, method) == 0; }
-
-static const char *find_header(const struct request *q, const char *name) { return HEADER(q->link->c, name); }
-
-static bool is_get_or_head(const struct request *q) { return is_method(q, "GET") || is_method(q, "HEAD"); }
-
-static bool is_post(const struct request *q) { return q->http->o.posts && is_method(q, "POST"); }
-
-static bool is_preflight(const struct request *q) {
-  return is_method(q, "OPTIONS") && find_listed_origin(q->http, q->link->c);
-}
-
-/* Is it for the page that everybody may see? */
-static bool is_for_anyone(const struct request *q) {
-  return is_get_or_head(q) && q->http->o.anyone && strcmp(q->path, q->http->o.anyone) == 0;
-}
-
-/* The first four: somebody on the way could take the request for another one, or for two. */
-static bool has_nul_in_path(const struct request *q) { return q->link->nul; }
-
-static bool has_malformed_header(const struct request *q) { return q->framing.odd; }
-
-static bool has_two_hosts(const struct request *q) { return q->framing.hosts > 1; }
-
-static bool has_two_lengths(const struct request *q) { return q->framing.lengths + q->framing.encodings > 1; }
-
-static bool has_unknown_method(const struct request *q) {
-  return !is_get_or_head(q) && !is_post(q) && !is_preflight(q);
-}
-
-static bool has_unknown_method_beside_post(const struct request *q) {
-  return q->http->o.posts && has_unknown_method(q);
-}
-
-/* The library is asked once: a connection keeps its certificate. */
-static bool lacks_certificate(const struct request *q) {
-  struct http_link *l = q->link;
-  if (!q->http->o.client_ca || l->certified)
-    return false;
-  const union MHD_ConnectionInfo *tls = MHD_get_connection_info(l->c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-  l->certified = tls && ni_rpc_certified(tls->tls_session);
-  return !l->certified;
-}
-
-static bool lacks_token(const struct request *q) {
-  const char *token = q->http->token;
-  bool knows_token = token && is_token(token, find_header(q, MHD_HTTP_HEADER_AUTHORIZATION));
-  return token && !knows_token && !is_preflight(q) && !is_for_anyone(q);
-}
-
-static bool names_host_without_token(const struct request *q) {
-  const char *host = find_header(q, MHD_HTTP_HEADER_HOST);
-  bool is_guarded = q->http->token || q->http->o.open;
-  return !is_guarded && host && !is_number_or_localhost(host);
-}
-
-static bool is_post_of_foreign_page(const struct request *q) {
-  return is_post(q) && !q->http->token && is_from_foreign_page(q->http, q->link->c);
-}
-
-static bool has_long_body(const struct request *q) {
-  const char *length = find_header(q, MHD_HTTP_HEADER_CONTENT_LENGTH);
-  return is_post(q) && length && strtoull(length, NULL, 10) > BODY_BYTES;
-}
-
-static bool has_unwanted_body(const struct request *q) {
-  const char *length = find_header(q, MHD_HTTP_HEADER_CONTENT_LENGTH);
-  bool has_body =
-      (length && strcmp(length, "0") != 0) || find_header(q, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
-  return has_body && !is_post(q);
-}
-
-/* The first one that is broken decides. */
-static const struct header_rule {
-  bool (*is_broken)(const struct request *);
-  unsigned status;
-  const char *why, *header, *header_value;
-} rules[] = {
-    {has_nul_in_path, MHD_HTTP_BAD_REQUEST, "a NUL", MHD_HTTP_HEADER_CONNECTION, "close"},
-    {has_malformed_header, MHD_HTTP_BAD_REQUEST, "a header that is none", MHD_HTTP_HEADER_CONNECTION,
-     "close"},
-    {has_two_hosts, MHD_HTTP_BAD_REQUEST, "two hosts", MHD_HTTP_HEADER_CONNECTION, "close"},
-    {has_two_lengths, MHD_HTTP_BAD_REQUEST, "a length more than once", MHD_HTTP_HEADER_CONNECTION, "close"},
-    {has_unknown_method_beside_post, MHD_HTTP_METHOD_NOT_ALLOWED, "GET, HEAD and POST alone",
-     MHD_HTTP_HEADER_ALLOW, methods_and_post},
-    {has_unknown_method, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD alone", MHD_HTTP_HEADER_ALLOW, methods},
-    {lacks_certificate, MHD_HTTP_FORBIDDEN,
-     "a client certificate is wanted that --client-ca of the head signed", NULL, NULL},
-    {lacks_token, MHD_HTTP_UNAUTHORIZED, "a token is wanted", MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer"},
-    {names_host_without_token, MHD_HTTP_FORBIDDEN, "without a token ask by number, or localhost", NULL, NULL},
-    {is_post_of_foreign_page, MHD_HTTP_FORBIDDEN, "pages of other sites may not do that", NULL, NULL},
-    {has_long_body, MHD_HTTP_CONTENT_TOO_LARGE, "64 KiB are taken at most", NULL, NULL},
-    {has_unwanted_body, MHD_HTTP_CONTENT_TOO_LARGE, "no body is taken", NULL, NULL},
-};
-
-static struct ni_http_answer make_refusal(const struct header_rule *r) {
-  return (struct ni_http_answer){
-      .status = r->status, .why = r->why, .header = r->header, .header_value = r->header_value};
-}
-
 /* The headers are there. A refusal at this time closes the connection, and nothing more is read from it. */
 static enum MHD_Result check_headers(struct ni_http *h, struct http_link *l, const char *path,
                                      const char *method) {
-  struct request q = {.http = h, .link = l, .path = path, .method = method};
+  const struct ni_refuse_request q = {.options = &h->o,
+                                      .token = h->token,
+                                      .c = l->c,
+                                      .path = path,
+                                      .method = method,
+                                      .has_nul = l->nul,
+                                      .certified = &l->certified};
+  struct ni_http_answer refusal;
   l->since_ns = ni_now_ns(CLOCK_MONOTONIC);
   free(l->body);
   l->body = NULL;
   l->len = 0;
   l->too_large = false;
   l->asked_ns = 0;
-  (void)MHD_get_connection_values_n(l->c, MHD_HEADER_KIND, inspect_header, &q.framing);
-  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-    if (rules[i].is_broken(&q))
-      return queue_answer(h, l, make_refusal(&rules[i]), NULL);
-  return MHD_YES;
+  return ni_refuse(&q, &refusal) ? queue_answer(h, l, refusal, NULL) : MHD_YES;
 }
 
 /* A piece of the body. What is too much is read and forgotten: the library answers only behind it. */
 static enum MHD_Result append_body(struct http_link *l, const char *piece, size_t *bytes) {
-  if (!l->body && !(l->body = malloc(BODY_BYTES + 1)))
+  if (!l->body && !(l->body = malloc(NI_HTTP_BODY_BYTES + 1)))
     return MHD_NO;
-  if (*bytes > BODY_BYTES - l->len)
+  if (*bytes > NI_HTTP_BODY_BYTES - l->len)
     l->too_large = true;
   else {
     memcpy(l->body + l->len, piece, *bytes);
@@ -426,7 +236,7 @@ static enum MHD_Result append_body(struct http_link *l, const char *piece, size_
 static const struct ni_http_answer preflight = {
     .status = MHD_HTTP_NO_CONTENT, .header = "Access-Control-Max-Age", .header_value = "600"};
 static const struct ni_http_answer too_large = {.status = MHD_HTTP_CONTENT_TOO_LARGE,
-                                                .why = "64 KiB are taken at most"};
+                                                .why = NI_HTTP_LONG_BODY};
 static const struct ni_http_answer too_many_streams = {.status = MHD_HTTP_SERVICE_UNAVAILABLE,
                                                        .why = "too many streams",
                                                        .header = MHD_HTTP_HEADER_RETRY_AFTER,
@@ -435,14 +245,15 @@ static const struct ni_http_answer too_many_streams = {.status = MHD_HTTP_SERVIC
 /* All of it is there. Answers that are shared are made anew when they are older than 100 ms. */
 static enum MHD_Result answer_request(struct ni_http *h, struct http_link *l, const char *path,
                                       const char *method) {
-  struct ni_http_request q = {.method = method,
-                              .path = path,
-                              .content_type = HEADER(l->c, MHD_HTTP_HEADER_CONTENT_TYPE),
-                              .body = l->body ? l->body : "",
-                              .len = l->len,
-                              .peer = l->peer,
-                              .open_metrics = ni_metrics_wants_open(HEADER(l->c, MHD_HTTP_HEADER_ACCEPT))};
-  const char *origin = find_listed_origin(h, l->c);
+  struct ni_http_request q = {
+      .method = method,
+      .path = path,
+      .content_type = ni_http_header(l->c, MHD_HTTP_HEADER_CONTENT_TYPE),
+      .body = l->body ? l->body : "",
+      .len = l->len,
+      .peer = l->peer,
+      .open_metrics = ni_metrics_wants_open(ni_http_header(l->c, MHD_HTTP_HEADER_ACCEPT))};
+  const char *origin = ni_refuse_listed_origin(&h->o, l->c);
   struct ni_http_answer a = {0};
   struct shared_answer *s = NULL;
   uint64_t now = ni_now_ns(CLOCK_MONOTONIC);
@@ -510,8 +321,8 @@ static enum MHD_Result handle_request(void *arg, struct MHD_Connection *c, const
     return MHD_NO;
   if (!*begun) {
     l->nul |= l->asked &&
-        (has_text_behind_nul(method, strlen(method), l->asked, false) ||
-         has_text_behind_nul(l->asked, l->asked_len, version, false));
+        (ni_refuse_has_nul(method, strlen(method), l->asked, false) ||
+         ni_refuse_has_nul(l->asked, l->asked_len, version, false));
     *begun = l;
     return check_headers(h, l, url, method);
   }
@@ -632,7 +443,7 @@ static struct MHD_Daemon *start_daemon(struct ni_http *h, const struct ni_http *
   return MHD_start_daemon(
       flags, 0, NULL, NULL, handle_request, h, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
       MHD_OPTION_PER_IP_CONNECTION_LIMIT, is_loopback(at->ai_addr) ? 0u : (unsigned)OF_ONE_ADDRESS,
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)NI_HTTP_HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
       (unsigned)SILENCE_S, MHD_OPTION_URI_LOG_CALLBACK, note_path, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE,
       h->o.connections, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, track_connection, h,
       MHD_OPTION_ARRAY, more, MHD_OPTION_END);

@@ -9,7 +9,7 @@ $(BUILD)/fuzz/%: $(BUILD)/obj/test/fuzz/fuzz_%.o $(BUILD)/libplugin_test.a $(EXP
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D) && $(CXX) -fsanitize=fuzzer,address,undefined -o $@ $(filter %.o,$^) $(filter %.a,$^) $(EXP_LIBS) $(more_libs) $(CODEC_A) $(LDFLAGS)
 $(BUILD)/fuzz/spool: $(BUILD)/obj/exporter/agent/spool.o
-$(BUILD)/fuzz/serve: $(BUILD)/obj/exporter/http/http.o $(BUILD)/obj/exporter/rpc/none.o
+$(BUILD)/fuzz/serve: $(addprefix $(BUILD)/obj/exporter/,http/http.o http/refuse.o rpc/none.o)
 $(BUILD)/fuzz/serve: more_libs = -lmicrohttpd
 $(BUILD)/fuzz/messages: $(BUILD)/obj/exporter/rpc/messages.o
 $(BUILD)/fuzz/rpc: $(addprefix $(BUILD)/obj/exporter/rpc/,call.o conn.o rpc.o)

@@ -2,15 +2,12 @@
  * nccl-inspector import: logs of what another program recorded. The command line, and the phases one after
  * the other.
  *
- *   read: each process, alone ─▶ its operations aside (spill) ─▶ cycles; then, of each cycle:
+ *   read: each process (recordings.h) ─▶ cycles; then, of each cycle:
  *   settle: who is who ─▶ number: all ranks ─▶ write: each one's log
  *
- * A profiler with a schedule that repeats writes a file a rank and cycle. Files of one rank that do not
- * overlap in time are such cycles: each cycle is settled, numbered and written by itself, into a folder of
- * its own.
- *
- * Nothing is written before all files were read. A file that cannot be read is named and left out. Memory:
- * that of one rank's operations (imported.h), and align.h's of all.
+ * Each cycle of a profiler with a schedule is settled, numbered and written by itself, into a folder of its
+ * own. Nothing is written before all files were read. Memory: that of one rank's operations (imported.h), and
+ * align.h's of all.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,100 +16,31 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exporter/base/order.h"
 #include "exporter/base/out_file.h"
-#include "exporter/base/spill/spill_file.h"
 #include "exporter/base/text/plural.h"
 #include "exporter/cli/command.h"
-#include "exporter/input/accl/accl.h"
-#include "exporter/input/kineto/gather.h"
-#include "exporter/input/kineto/kineto.h"
-#include "exporter/input/nsys/nsys.h"
 #include "log.h"
+#include "recordings.h"
 #include "settle.h"
-
-struct rank {
-  struct ni_imported m; /* without its operations, but while it is written */
-  uint64_t at;          /* where these are put aside */
-  uint32_t cycle;
-};
 
 struct import {
   struct ni_inputs words, inputs; /* the format, then paths */
   const char *out;
   unsigned ranks_per_host;
-  bool quiet, failed; /* failed: not the file, but what is done with it */
-  const struct format *format;
-  struct ni_files files;
+  bool quiet;
   struct ni_progress progress;
-  struct rank *rank;
-  size_t n, cap, left_out;
-  uint32_t cycles, cycle;    /* cycle: at hand */
+  const struct ni_import_format *format;
+  struct ni_recordings all;
+  uint32_t cycle;            /* at hand */
   struct ni_align align;     /* of that */
   struct ni_settled settled; /* of all cycles */
-  struct ni_spill aside;
-  const char *who;
-  int dir;             /* of --out, then of the cycle at hand */
-  char into[PATH_MAX]; /* what the latter is called */
+  int dir;                   /* for the logs of the cycle at hand */
+  char into[PATH_MAX];       /* what that is called */
 };
-
-static int read_kineto(const char *const *path, size_t n, ni_imported_take *take, void *arg,
-                       struct ni_progress *progress) {
-  struct ni_imported m;
-  ni_imported_init(&m, path[0]);
-  const int e = ni_kineto_gather(&m, progress);
-  if (e == 0)
-    return take(arg, &m);
-  ni_imported_free(&m);
-  return e;
-}
-
-static int read_nsys(const char *const *path, size_t n, ni_imported_take *take, void *arg,
-                     struct ni_progress *progress) {
-  return ni_nsys_read(path[0], take, arg, progress);
-}
-
-static const struct format {
-  const char *name, *mechanism, *source, *files;
-  bool (*is_one)(const char *name);                /* of files in folders */
-  int (*by_process)(const char *a, const char *b); /* NULL: each file by itself */
-  bool (*same_process)(const char *a, const char *b);
-  int (*read)(const char *const *path, size_t n, ni_imported_take *take, void *arg,
-              struct ni_progress *progress);
-  const char *none, *broken; /* what -ENODATA and -EBADMSG mean */
-  /* said where no operation has one: what to do; NULL: nothing can be done */
-  const char *without_sizes;
-} formats[] = {
-    {"kineto", NI_MECHANISM_KINETO, "a kineto trace", ".json and no .json.gz", ni_kineto_is_trace, NULL, NULL,
-     read_kineto,
-     "no NCCL kernel in it, or none with a time: was the GPU profiled (ProfilerActivity.CUDA), and did the "
-     "rank communicate?",
-     "not a whole trace: not JSON with a list of traceEvents, or its end is missing",
-     "sizes and communicators are in the traces of PyTorch 2.3 and later"},
-    {"nsys", NI_MECHANISM_NSYS, "an export of Nsight Systems", ".sqlite", ni_nsys_is_export, NULL, NULL,
-     read_nsys,
-     "no NCCL kernel in it, or none with a time: were CUDA's kernels traced (nsys profile "
-     "--trace=cuda,nvtx), and did the rank communicate?",
-     "no whole SQLite file of nsys export --type sqlite: another kind of file, cut, or broken",
-     "sizes are in what nsys export --include-blobs=true makes, of nsys profile --trace=cuda,nvtx"},
-    {"accl", NI_MECHANISM_ACCL, "logs of ACCL", "accl_profiler_rank*.jsonl", ni_accl_is_log,
-     ni_accl_by_process, ni_accl_same_process, ni_accl_read,
-     "no collective in it: the process died before its first one had ended, or all were below "
-     "ACCL_PROFILER_MIN_SIZE_BYTES",
-     "no log of ACCL, by its name (accl_profiler_rank<N>_<host>_pid<PID>_0x<id>.jsonl) or by its lines",
-     NULL}};
-enum { FORMATS = sizeof formats / sizeof *formats };
-
-static const struct format *find_format(const char *name) {
-  for (size_t i = 0; i < FORMATS; i++)
-    if (strcmp(formats[i].name, name) == 0)
-      return &formats[i];
-  return NULL;
-}
 
 static const char *refuse_import(void *into) {
   struct import *x = into;
-  if (!(x->format = find_format(x->words.path[0])))
+  if (!(x->format = ni_import_format(x->words.path[0])))
     return "the first word is the format; it reads: kineto, nsys, accl";
   return x->out ? NULL : "where to? give --out LOGS";
 }
@@ -158,212 +86,18 @@ const struct ni_command ni_import_command = {
     .run = ni_import_run};
 #undef IN
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
-
-static int find_files(struct import *x, const char *who) {
-  x->files.wanted = x->format->is_one;
-  int e = ni_discover(&x->files, x->words.path + 1, x->words.n - 1);
-  if (e == 0)
-    ni_inputs_unreadable(who, &x->files);
-  x->left_out += x->files.n_bad;
-  if (e == 0 && x->files.n == 0) {
-    ni_say(stderr, "%s: no %s among what was given\n", who, x->format->files);
-    e = -ENOENT;
-  }
-  return e;
-}
-
-static bool is_same_rank(const struct ni_imported *m, const struct ni_imported *of) {
-  return m->rank >= 0 && of->rank == m->rank && of->world == m->world;
-}
-
-/* The recording of the same rank at the same time. */
-static const struct rank *find_same_recording(const struct import *x, const struct ni_imported *m) {
-  for (size_t i = 0; i < x->n; i++) {
-    const struct ni_imported *of = &x->rank[i].m;
-    if (is_same_rank(m, of) && m->first_ns <= of->last_ns && of->first_ns <= m->last_ns)
-      return &x->rank[i];
-  }
-  return NULL;
-}
-
-/* The same recording once more, of a process whose rank it does not state. */
-static const struct rank *find_same_process(const struct import *x, const struct ni_imported *m) {
-  for (size_t i = 0; m->rank < 0 && m->pid > 0 && i < x->n; i++) {
-    const struct ni_imported *y = &x->rank[i].m;
-    if (y->pid == m->pid && y->first_ns == m->first_ns && strcmp(y->host, m->host) == 0)
-      return &x->rank[i];
-  }
-  return NULL;
-}
-
-static const char *explain_failure(const struct import *x, int e) {
-  if (e == -EBADMSG)
-    return x->format->broken;
-  if (e == -EFBIG)
-    return "more operations or communicators than a rank can have here; trace fewer steps";
-  if (e == -EBUSY)
-    return "it is being written, or its export was broken off (a -journal or -wal lies beside it): export it "
-           "again";
-  if (e == -ENOTSUP)
-    return "this nccl-inspector was built without SQLite (libsqlite3-dev)";
-  return e == -ENODATA ? x->format->none : strerror(-e);
-}
-
-static int spool_rank(struct import *x, struct rank *r) {
-  const size_t bytes = r->m.n * sizeof *r->m.op;
-  int e = ni_spill_reserve(&x->aside, bytes, &r->at);
-  if (e == 0)
-    e = ni_spill_write(&x->aside, r->m.op, bytes, r->at);
-  free(r->m.op);
-  r->m.op = NULL;
-  r->m.cap = 0;
-  return e;
-}
-
-static int reload_rank(struct import *x, struct rank *r) {
-  if (!(r->m.op = malloc((r->m.n + 1) * sizeof *r->m.op)))
-    return -ENOMEM;
-  return ni_spill_read(&x->aside, r->m.op, r->m.n * sizeof *r->m.op, r->at);
-}
-
-static int make_folder(struct import *x, const char *who) {
-  char why[512];
-  if (x->dir >= 0)
-    return 0;
-  x->dir = ni_out_dir(x->out, true, why, sizeof why);
-  if (x->dir < 0)
-    ni_say(stderr, "%s: --out %s: %s\n", who, x->out, why);
-  return x->dir < 0 ? x->dir : 0;
-}
-
-static void report_left_out(struct import *x, const char *path, const char *why) {
-  ni_say(stderr, "%s: %s: left out: %s\n", x->who, path, why);
-  x->left_out++;
-}
-
-/* Adds a process of a file. */
-static int add_process(void *arg, struct ni_imported *m) {
-  struct import *x = arg;
-  const struct rank *before = find_same_recording(x, m);
-  char why[1024];
-  snprintf(why, sizeof why, "%s; the others of its process were read", x->format->broken);
-  if (m->n_unread)
-    report_left_out(x, m->unread, why);
-  if (m->n_unread > 1)
-    ni_say(stderr, "%s: and %zu more of that process\n", x->who, m->n_unread - 1);
-  const struct rank *again = before ? NULL : find_same_process(x, m);
-  if (again) {
-    snprintf(why, sizeof why, "it is of process %" PRId64 " on %.200s, as %.700s is", m->pid, m->host,
-             again->m.path);
-    report_left_out(x, m->path, why);
-    ni_imported_free(m);
-    return 0;
-  }
-  if (before) {
-    snprintf(why, sizeof why, "it is of rank %d, as %.700s is, and of the same time", m->rank,
-             before->m.path);
-    report_left_out(x, m->path, why);
-    ni_imported_free(m);
-    return 0;
-  }
-  if (!ni_array_room(x->rank, x->n, x->cap)) {
-    ni_imported_free(m);
-    return -ENOMEM;
-  }
-  x->rank[x->n] = (struct rank){.m = *m};
-  int e = make_folder(x, x->who);
-  if (e == 0)
-    e = spool_rank(x, &x->rank[x->n]);
-  x->n++;
-  x->failed = e < 0;
-  return e;
-}
-
-/* Not 0: no other file can be read either. */
-static int read_recording(struct import *x, const char *const *path, size_t n) {
-  const int e = x->format->read(path, n, add_process, x, &x->progress);
-  if (e == 0 || e == -ENOMEM || x->failed)
-    return e;
-  report_left_out(x, path[0], explain_failure(x, e));
-  return 0;
-}
-
-static const struct format *sorting; /* qsort has no argument for it; one thread */
-static int by_process(const void *a, const void *b) {
-  const char *const *x = a, *const *y = b;
-  return sorting->by_process(*x, *y);
-}
-
-static int read_all_recordings(struct import *x, const char *who) {
-  uint64_t bytes = 0;
-  const size_t n = x->files.n;
-  const char **path = malloc((n + 1) * sizeof *path);
-  int e = path ? 0 : -ENOMEM;
-  for (size_t i = 0; e == 0 && i < n; i++) {
-    bytes += x->files.file[i].bytes;
-    path[i] = x->files.file[i].path;
-  }
-  sorting = x->format;
-  if (e == 0 && x->format->by_process)
-    qsort(path, n, sizeof *path, by_process);
-  ni_progress_begin(&x->progress, "read", bytes, true, n);
-  for (size_t from = 0, to; e == 0 && from < n; from = to) {
-    for (to = from + 1; to < n && x->format->same_process && x->format->same_process(path[from], path[to]);)
-      to++;
-    e = read_recording(x, path + from, to - from);
-    ni_progress_add(&x->progress, 0, to - from);
-  }
-  ni_progress_end(&x->progress);
-  free(path);
-  return e;
-}
-
-/* ---- cycles -------------------------------------------------------------------------------------------- */
-
-static NI_ORDER_BY(by_time, struct rank, m.first_ns, m.rank);
-
-/*
- * In order of time: a cycle ends where a rank comes again. What lies behind all of the cycle begins the next
- * one, too, where ranks come again at all; so a rank without a file in one cycle is not put into the wrong
- * one.
- */
-static void find_cycles(struct import *x) {
-  bool again = false;
-  for (size_t i = 0; i < x->n; i++)
-    for (size_t k = 0; k < i; k++)
-      again |= is_same_rank(&x->rank[i].m, &x->rank[k].m);
-  x->cycles = 1;
-  if (!again)
-    return;
-  qsort(x->rank, x->n, sizeof *x->rank, by_time);
-  int64_t last_ns = INT64_MIN;
-  size_t first = 0;
-  for (size_t i = 0; i < x->n; i++) {
-    const struct ni_imported *m = &x->rank[i].m;
-    bool ends = i > first && m->first_ns > last_ns;
-    for (size_t k = first; k < i; k++)
-      ends |= is_same_rank(m, &x->rank[k].m);
-    if (ends) {
-      first = i;
-      x->cycles++;
-    }
-    x->rank[i].cycle = x->cycles - 1;
-    if (i == first || m->last_ns > last_ns)
-      last_ns = m->last_ns;
-  }
-}
+/* ---- a cycle ------------------------------------------------------------------------------------------- */
 
 /* Settles communicators and ranks, by all files of the current cycle together. */
 static int settle_cycle(struct import *x) {
   struct ni_settled found;
-  struct ni_imported **m = malloc((x->n + 1) * sizeof *m);
+  struct ni_imported **m = malloc((x->all.n + 1) * sizeof *m);
   if (!m)
     return -ENOMEM;
   size_t n = 0;
-  for (size_t i = 0; i < x->n; i++)
-    if (x->rank[i].cycle == x->cycle)
-      m[n++] = &x->rank[i].m;
+  for (size_t i = 0; i < x->all.n; i++)
+    if (x->all.item[i].cycle == x->cycle)
+      m[n++] = &x->all.item[i].m;
   const int e = ni_import_settle(m, n, &found);
   free(m);
   if (e < 0)
@@ -381,33 +115,35 @@ static int settle_cycle(struct import *x) {
 static int align_numbers(struct import *x) {
   int e = 0;
   ni_align_free(&x->align);
-  x->align = (struct ni_align){0};
-  for (size_t i = 0; e == 0 && i < x->n; i++) {
-    struct ni_imported *m = &x->rank[i].m;
-    if (x->rank[i].cycle != x->cycle || m->numbered)
+  for (size_t i = 0; e == 0 && i < x->all.n; i++) {
+    struct ni_imported *m = &x->all.item[i].m;
+    if (x->all.item[i].cycle != x->cycle || m->numbered)
       continue;
-    e = reload_rank(x, &x->rank[i]);
+    e = ni_recordings_load(&x->all, i);
     if (e == 0)
       e = ni_align_add(&x->align, (uint32_t)i, m);
-    free(m->op);
-    m->op = NULL;
+    ni_recordings_unload(&x->all, i);
   }
   return e == 0 ? ni_align_find(&x->align) : e;
 }
 
 /* If there are several cycles, each has a folder below --out. */
-static int enter_cycle(struct import *x, const char *who) {
+static int enter_cycle(struct import *x) {
   char why[512];
   snprintf(x->into, sizeof x->into, "%s", x->out);
-  if (x->cycles == 1)
+  x->dir = x->all.dir;
+  if (x->all.cycles == 1)
     return 0;
   snprintf(x->into, sizeof x->into, "%s/cycle-%u", x->out, x->cycle + 1);
-  if (x->dir >= 0)
-    close(x->dir);
   x->dir = ni_out_dir(x->into, true, why, sizeof why);
   if (x->dir < 0)
-    ni_say(stderr, "%s: %s: %s\n", who, x->into, why);
+    ni_say(stderr, "%s: %s: %s\n", x->all.who, x->into, why);
   return x->dir < 0 ? x->dir : 0;
+}
+
+static void leave_cycle(struct import *x) {
+  if (x->dir >= 0 && x->dir != x->all.dir)
+    close(x->dir);
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------- */
@@ -432,10 +168,10 @@ static void choose_host(const struct import *x, const struct ni_imported *m, cha
  * and a source may state none.
  */
 static size_t count_same_names(const struct import *x, size_t rank, const char *host) {
-  const struct ni_imported *m = &x->rank[rank].m;
+  const struct ni_imported *m = &x->all.item[rank].m;
   size_t n = 0;
   for (size_t i = 0; i < rank; i++) {
-    const struct ni_imported *o = &x->rank[i].m;
+    const struct ni_imported *o = &x->all.item[i].m;
     char its[256];
     if (o->pid != m->pid || o->first_ns / 1000000000 != m->first_ns / 1000000000)
       continue;
@@ -459,8 +195,8 @@ static void report_rank(const struct import *x, const struct ni_imported *m, con
            x->into, name);
 }
 
-static int write_rank(struct import *x, const char *who, size_t i) {
-  struct ni_imported *m = &x->rank[i].m;
+static int write_rank(struct import *x, size_t i) {
+  struct ni_imported *m = &x->all.item[i].m;
   struct ni_import_log l = {.m = m,
                             .align = &x->align,
                             .file = (uint32_t)i,
@@ -470,25 +206,24 @@ static int write_rank(struct import *x, const char *who, size_t i) {
   choose_host(x, m, host);
   l.host = host;
   l.before = count_same_names(x, i, host);
-  int e = reload_rank(x, &x->rank[i]);
+  int e = ni_recordings_load(&x->all, i);
   if (e == 0)
     e = ni_import_log(&l, x->dir);
   if (e < 0)
-    ni_say(stderr, "%s: %s: %s\n", who, x->into, *l.why ? l.why : strerror(-e));
+    ni_say(stderr, "%s: %s: %s\n", x->all.who, x->into, *l.why ? l.why : strerror(-e));
   else
     report_rank(x, m, host, l.name);
-  free(m->op);
-  m->op = NULL;
+  ni_recordings_unload(&x->all, i);
   return e;
 }
 
-static int write_all(struct import *x, const char *who) {
+static int write_all(struct import *x) {
   int e = 0;
-  ni_progress_begin(&x->progress, "write", x->n, false, x->n);
-  for (size_t i = 0; e == 0 && i < x->n; i++) {
-    if (x->rank[i].cycle != x->cycle)
+  ni_progress_begin(&x->progress, "write", x->all.n, false, x->all.n);
+  for (size_t i = 0; e == 0 && i < x->all.n; i++) {
+    if (x->all.item[i].cycle != x->cycle)
       continue;
-    e = write_rank(x, who, i);
+    e = write_rank(x, i);
     ni_progress_add(&x->progress, 1, 1);
   }
   ni_progress_end(&x->progress);
@@ -502,7 +237,7 @@ static int write_all(struct import *x, const char *who) {
  * apart.
  */
 static void report_messages(const struct import *x, const struct ni_align_seat *s) {
-  const struct ni_imported_comm *c = &x->rank[s->file].m.comm[s->comm];
+  const struct ni_imported_comm *c = &x->all.item[s->file].m.comm[s->comm];
   const int32_t peer = (int32_t)((s->of - 1) / 2);
   ni_say(stdout,
          "messages from rank %d to rank %d of communicator %s (0x%" PRIx64
@@ -543,7 +278,7 @@ static size_t report_numbers(const struct import *x) {
     later += s->how != NI_ALIGN_SEQ && s->how != NI_ALIGN_APART && s->ahead > 0;
     if (s->how != NI_ALIGN_APART || apart++ >= 4)
       continue;
-    const struct ni_imported *m = &x->rank[s->file].m;
+    const struct ni_imported *m = &x->all.item[s->file].m;
     ni_say(stdout,
            "rank %d of communicator %s (0x%" PRIx64
            "): which of its operations is which of the other ranks' cannot be told; "
@@ -568,8 +303,8 @@ static void report_operations(uint64_t n, const char *have) {
 static void report_absent(const struct import *x) {
   uint64_t ops = 0, unlaunched = 0, unsized = 0, ungrouped = 0, bad = 0;
   size_t hostless = 0, timeless = 0, dateless = 0;
-  for (size_t i = 0; i < x->n; i++) {
-    const struct ni_imported *m = &x->rank[i].m;
+  for (size_t i = 0; i < x->all.n; i++) {
+    const struct ni_imported *m = &x->all.item[i].m;
     ops += m->n;
     unlaunched += m->unlaunched;
     unsized += m->unsized;
@@ -579,7 +314,7 @@ static void report_absent(const struct import *x) {
     dateless += m->undated;
     hostless += !*m->host && !(x->ranks_per_host && m->rank >= 0);
   }
-  ni_say(stdout, "%zu %s, %" PRIu64 " %s in %s\n", x->n, ni_plural(x->n, "rank", "ranks"), ops,
+  ni_say(stdout, "%zu %s, %" PRIu64 " %s in %s\n", x->all.n, ni_plural(x->all.n, "rank", "ranks"), ops,
          ni_plural(ops, "operation", "operations"), x->out);
   if (hostless)
     ni_say(stdout,
@@ -622,69 +357,58 @@ static void report_absent(const struct import *x) {
            ni_plural(bad, "event", "events"));
 }
 
+/* ---- all of it ----------------------------------------------------------------------------------------- */
+
 /* apart: ranks of which operations could not be told. */
-static int run_cycle(struct import *x, const char *who, size_t *apart) {
-  int e = enter_cycle(x, who);
+static int run_cycle(struct import *x, size_t *apart) {
+  int e = enter_cycle(x);
   if (e < 0)
     return e;
   e = settle_cycle(x);
   if (e == 0)
     e = align_numbers(x);
   if (e < 0)
-    ni_say(stderr, "%s: %s\n", who, strerror(-e));
+    ni_say(stderr, "%s: %s\n", x->all.who, strerror(-e));
   if (e == 0)
-    e = write_all(x, who);
+    e = write_all(x);
   if (e == 0)
     *apart += report_numbers(x) + report_pairs(x);
+  leave_cycle(x);
   return e;
 }
 
-static int import_files(struct import *x, const char *who, size_t *apart) {
-  x->who = who;
-  int e = find_files(x, who);
-  if (e == 0)
-    e = read_all_recordings(x, who);
-  if (e == 0 && x->n == 0)
-    return -ENODATA; /* each was named */
-  const bool is_unsaid = e < 0 && e != -ENOENT && x->dir >= 0 && x->n;
-  if (e == -ENOMEM)
-    ni_say(stderr, "%s: %s\n", who, strerror(-e));
-  else if (is_unsaid) /* of the temporary file there */
-    ni_say(stderr, "%s: %s: %s\n", who, x->out, strerror(-e));
-  if (e == 0)
-    find_cycles(x);
-  for (x->cycle = 0; e == 0 && x->cycle < x->cycles; x->cycle++)
-    e = run_cycle(x, who, apart);
-  if (e == 0 && x->cycles > 1 && !x->quiet)
+static int import_files(struct import *x, size_t *apart) {
+  int e = ni_recordings_read(&x->all, x->words.path + 1, x->words.n - 1);
+  for (x->cycle = 0; e == 0 && x->cycle < x->all.cycles; x->cycle++)
+    e = run_cycle(x, apart);
+  if (e == 0 && x->all.cycles > 1 && !x->quiet)
     ni_say(stdout,
            "the profiler ran %u times: look at each by itself, as %s/cycle-1, or compare two with "
            "nccl-inspector diff\n",
-           x->cycles, x->out);
+           x->all.cycles, x->out);
   return e;
 }
 
 int ni_import_run(int argc, char **argv) {
-  struct import x = {.progress = NI_PROGRESS_INIT, .dir = -1};
+  struct import x = {.progress = NI_PROGRESS_INIT};
   int done, code = ni_words_parse(&ni_import_command, argc, argv, &x, &done);
+  ni_recordings_init(&x.all);
   if (!done) {
     x.progress.mode = ni_inputs_progress(&x.inputs, x.quiet);
-    ni_spill_init(&x.aside, x.out, 0);
+    x.all.who = argv[0];
+    x.all.out = x.out;
+    x.all.format = x.format;
+    x.all.progress = &x.progress;
     code = NI_EXIT_COULD_NOT_RUN;
     size_t apart = 0;
-    if (import_files(&x, argv[0], &apart) == 0) {
+    if (import_files(&x, &apart) == 0) {
       if (!x.quiet)
         report_absent(&x);
-      code = apart || x.left_out ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
+      code = apart || x.all.left_out ? NI_EXIT_INCOMPLETE : NI_EXIT_FINE;
     }
-    ni_spill_close(&x.aside);
   }
-  for (size_t i = 0; i < x.n; i++)
-    ni_imported_free(&x.rank[i].m);
-  free(x.rank);
+  ni_recordings_free(&x.all);
   ni_align_free(&x.align);
-  ni_files_free(&x.files);
   ni_inputs_free(&x.words);
-  if (x.dir >= 0)
-    close(x.dir);
   return code;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The long forms, for hours: everything of check.sh, all tests on the plain build, the threaded tests again and again, ten
-# minutes of each fuzzer, and test/long/*.sh (volumes, foreign readers, soak). Ends with "N passed, N failed".
+# The long forms, for hours: everything of check.sh, all tests on the plain build, the threaded tests again
+# and again, ten minutes of each fuzzer, and test/long/*.sh (volumes, foreign readers, soak). Ends with "N
+# passed, N failed".
 #   scripts/check-long.sh [LOOPS=50] [FUZZ_SECONDS=600]   as environment or arguments NAME=value
 set -u
 cd "$(dirname "$0")/.." || exit 2

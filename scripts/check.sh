@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# The tests, on a fresh Debian or Ubuntu: installs what is missing, builds, runs. Ends with the stages' times and "N passed, N failed".
-# What takes longer is in scripts/check-long.sh, also the tests that run only under sanitizers here on the plain build.
+# The tests, on a fresh Debian or Ubuntu: installs what is missing, builds, runs. Ends with the stages' times
+# and "N passed, N failed".
+# What takes longer is in scripts/check-long.sh, also the tests that run only under sanitizers here on the
+# plain build.
 #   NI_TEST_DATA=DIR   recorded data (default ../shared/data); tests that want it are skipped without it
 #   scripts/check.sh fast      lint, unit tests and cases on the plain build only
 set -u
@@ -8,16 +10,19 @@ cd "$(dirname "$0")/.." || exit 1
 scripts/install-deps.sh test
 jobs=$(nproc)
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
-# Of the tests that the address sanitizer can say something about one in three runs under it where it has its turn, another one with each
-# commit; what no sanitizer runs with this commit runs on the plain build. check-long.sh runs them all.
+# Of the tests that the address sanitizer can say something about one in three runs under it where it has its
+# turn, another one with each commit; what no sanitizer runs with this commit runs on the plain build.
+# check-long.sh runs them all.
 export SANITIZER_SHARE=${SANITIZER_SHARE-3}
 export PIP_NO_COMPILE=0 # pip takes that for "do not compile": what tests install is used once
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# One stage: a build variant and the tests that run on it. Its row, for the table: title, seconds, CPU, counts, second tries.
-# The command has a shell of its own, whose `times` counts nothing else: this one's also counts the stages that run beside it.
+# One stage: a build variant and the tests that run on it. Its row, for the table: title, seconds, CPU,
+# counts, second tries.
+# The command has a shell of its own, whose `times` counts nothing else: this one's also counts the stages
+# that run beside it.
 stage() { # title command...
   local title=$1 out=$scratch/out.$BASHPID rc counts p=0 f=0 k=0 again cpu seconds=$SECONDS
   shift
@@ -50,9 +55,9 @@ is_turn() { # N REST: this commit has a turn that one commit in N has; without S
   [ -z "$SANITIZER_SHARE" ] || [ $((commits % $1)) = "$2" ]
 }
 
-# Three things at once, because half of the tests mostly wait: the tests of the plain build, which take longest; those under the
-# address sanitizer with one commit in two, under the thread sanitizer with the others; and what computes all the time, which gets
-# a little less of the cores.
+# Three things at once, because half of the tests mostly wait: the tests of the plain build, which take
+# longest; those under the address sanitizer with one commit in two, under the thread sanitizer with the
+# others; and what computes all the time, which gets a little less of the cores.
 under_sanitizers() {
   if is_turn 2 0; then
     stage "build, asan" make -s -j"$jobs" asan
@@ -68,13 +73,15 @@ computing() {
   renice -n 4 $BASHPID >/dev/null # on a machine that others keep busy more would starve it
   stage "lint, rooms" scripts/lint.sh fast
   stage "gate: instructions, not seconds" make -s -j"$jobs" gate
-  if is_turn 4 1; then # beside the thread sanitizer, whose commits have less to do than those of the address sanitizer
+  # beside the thread sanitizer, whose commits have less to do than those of the address sanitizer
+  if is_turn 4 1; then
     stage "sanitizers: gcc's, on parsers and plugin" make -s -j"$jobs" check-gcc
   fi
   stage "models of pool and list" make -s check-model
   stage "aarch64 under emulation" make -s -j"$jobs" check-aarch64
   # One in four, another one with each commit; check-long.sh runs them all.
-  stage "mutations: a broken rule must fail the suite" env NI_MUTATION_SHARE="${NI_MUTATION_SHARE:-4}" make -s check-mutation
+  stage "mutations: a broken rule must fail the suite" env \
+    NI_MUTATION_SHARE="${NI_MUTATION_SHARE:-4}" make -s check-mutation
   if is_turn 2 0; then
     while [ ! -e "$scratch/asan" ] && kill -0 "$sanitizers" 2>/dev/null; do sleep 1; done
     stage "fuzzers, a few seconds each" make -s -j"$jobs" check-fuzz # of the objects of `make asan`
@@ -93,16 +100,20 @@ is_below_us() { # pid: such as `tee`, which prints this stage
 }
 begun_by() { # pattern of a number: processes that are not below us, a line each
   local pid words
-  env -u NI_CHECK_RUN grep -lzsxE "NI_CHECK_RUN=$1" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ pid _; do
+  env -u NI_CHECK_RUN grep -lzsxE "NI_CHECK_RUN=$1" /proc/[0-9]*/environ 2>/dev/null |
+    while IFS=/ read -r _ _ pid _; do
     ! is_below_us "$pid" || continue
     words=$({ tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | cut -c1-150)
     [ -z "$words" ] || echo "$pid $words" # without words it has ended meanwhile
   done
 }
-shared() { find /dev/shm /tmp -maxdepth 1 \( -name 'ni-*' -o -name 'nccl-*' -o -name 'fuzz_*' \) 2>/dev/null | sort; }
+shared() {
+  find /dev/shm /tmp -maxdepth 1 \( -name 'ni-*' -o -name 'nccl-*' -o -name 'fuzz_*' \) 2>/dev/null | sort
+}
 shared >"$scratch/there"
-# What tests have left: processes are ended, and each is a failure; files are told, and removed where nobody else runs tests on this
-# machine. Of black boxes only those of simulated hosts go: any other may be a real job's, which waits for recover.
+# What tests have left: processes are ended, and each is a failure; files are told, and removed where nobody
+# else runs tests on this machine. Of black boxes only those of simulated hosts go: any other may be a real
+# job's, which waits for recover.
 left_behind() {
   local n=0 files=0 others path pid words
   for _ in 1 2 3 4 5 6 7 8 9 10; do # what was just told to end may take a moment

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The walls between the rooms (scripts/rooms): no file includes a header of a room above its own, no object calls into one,
-# and no objects call each other in a circle. Says each edge that goes up with a file or a symbol that makes it, each circle,
-# and at the end "N upward, N circles". Exit 0 when both are 0.
+# The walls between the rooms (scripts/rooms): no file includes a header of a room above its own, no object
+# calls into one, and no objects call each other in a circle. Says each edge that goes up with a file or a
+# symbol that makes it, each circle, and at the end "N upward, N circles". Exit 0 when both are 0.
 #   BUILD=build scripts/check_rooms.sh      the objects of that build; without a build the includes alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,8 @@ BUILD=${BUILD:-build}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-git ls-files -co --exclude-standard -- 'include/*.h' 'format/*.[ch]' 'format/*.def' 'plugin/*.[ch]' 'exporter/*.[ch]' 'exporter/*.def' 'exporter/*.cc' |
+git ls-files -co --exclude-standard -- 'include/*.h' 'format/*.[ch]' 'format/*.def' 'plugin/*.[ch]' \
+  'exporter/*.[ch]' 'exporter/*.def' 'exporter/*.cc' |
   while read -r f; do [ -f "$f" ] && echo "$f"; done >"$tmp/files"
 
 # "FILE includes WHAT" with WHAT as a path from the root: beside the file, in include/, or from the root.
@@ -46,7 +47,8 @@ else
 fi
 cat "$tmp/calls" >>"$tmp/edges"
 
-# Each file belongs to the room with the longest path that it lies in; a room that is not in the list is a finding of its own.
+# Each file belongs to the room with the longest path that it lies in; a room that is not in the list is a
+# finding of its own.
 awk '
   FNR == NR {if ($0 !~ /^#/) {chains++; for (i = 1; i <= NF; i++) {rank[chains, $i] = i; room[$i] = 1}} next}
   function room_of(f,   r, best) {
@@ -67,7 +69,8 @@ awk '
   END {print bad + 0 >"/dev/stderr"}' scripts/rooms "$tmp/edges" 2>"$tmp/upward" | sort
 upward=$(cat "$tmp/upward")
 
-# tsort names the members of each circle on lines of their own, a circle once for each edge that it had to drop.
+# tsort names the members of each circle on lines of their own, a circle once for each edge that it had to
+# drop.
 awk '{print $1, $2}' "$tmp/calls" | { tsort 2>&1 >/dev/null || true; } | sed 's/^tsort: //' | awk '
   /input contains a loop/ {if (n++) print line; line = "CIRCLE"; next}
   {line = line " " $0}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The main job, on a fresh Debian or Ubuntu: installs what is missing, builds, and runs a simulated training job of 2 nodes x
-# 8 GPUs (one process per rank, the real plugin) by `nccl-inspector run`, which says whether its logs are complete, what stands out
-# and where the report is.
+# The main job, on a fresh Debian or Ubuntu: installs what is missing, builds, and runs a simulated training
+# job of 2 nodes x 8 GPUs (one process per rank, the real plugin) by `nccl-inspector run`, which says whether
+# its logs are complete, what stands out and where the report is.
 #   scripts/demo.sh [OUT]        OUT: folder for logs and results, default out/demo
 # As /usr/share/nccl-inspector/demo.sh it builds nothing, but runs the programs of that installation.
 set -euo pipefail
@@ -26,7 +26,8 @@ else
   page=$(find "$here/../man/man7" -name 'nccl-inspector.7*' -exec realpath {} \; 2>/dev/null || true)
   last="nccl-inspector help lists what else there is."
   [ -z "$page" ] || last="man $page goes on with a real job."
-  [ -z "$page" ] || [ "$(man -w 7 nccl-inspector 2>/dev/null || true)" != "$page" ] || last="man 7 nccl-inspector goes on with a real job."
+  [ -z "$page" ] || [ "$(man -w 7 nccl-inspector 2>/dev/null || true)" != "$page" ] ||
+    last="man 7 nccl-inspector goes on with a real job."
   # Programs that the shell finds need no folder before their name.
   [ "$(command -v nccl-sim)" != "${bin}nccl-sim" ] || bin=
 fi
@@ -36,9 +37,11 @@ mkdir -p "$out"
 logs=$out/logs
 
 echo "== simulated job: 40 training steps on 2 nodes x 8 GPUs; the GPU of rank 11 computes 30 % longer than the others"
-# This is all a real job needs: run -- its command. What it finds there already, as a shell may have it, is none of the demo's.
+# This is all a real job needs: run -- its command. What it finds there already, as a shell may have it, is
+# none of the demo's.
 unset "${!NCCL_INSPECTOR_@}" NCCL_PROFILER_PLUGIN
-# Paced by what its GPUs compute, in simulated time: what is said of it is the same on any machine (test/scenarios/demo.scn).
+# Paced by what its GPUs compute, in simulated time: what is said of it is the same on any machine
+# (test/scenarios/demo.scn).
 SLURM_JOB_ID=${SLURM_JOB_ID:-demo} "${bin}"nccl-inspector run --out "$out" -- \
   "${bin}"nccl-sim --scenario demo --procs --truth "$out/truth.jsonl" --quiet
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The one format of the sources: C and C++ by clang-format (.clang-format), the page's JavaScript by prettier (.prettierrc.json).
+# The one format of the sources: C and C++ by clang-format (.clang-format), the page's JavaScript by prettier
+# (.prettierrc.json).
 #   scripts/format.sh            writes it
 #   scripts/format.sh --check    names the files that have another one, and ends with 1 if there are such
-# Both tools are of one version, since another one breaks lines elsewhere; they come from PyPI and npm into the build folder.
+# Both tools are of one version, since another one breaks lines elsewhere; they come from PyPI and npm into
+# the build folder.
 # Ends with 77 where they cannot be had.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,8 +16,10 @@ install_tools() {
   command -v npm >/dev/null || return 1
   rm -rf "$tools.new"
   test/lib/venv.sh "$tools.new/python" || return 1
-  "$tools.new/python/bin/pip" install --quiet --disable-pip-version-check "clang-format==$CLANG_FORMAT" || return 1
-  npm install --prefix "$tools.new" --ignore-scripts --no-audit --no-fund --loglevel=error "prettier@$PRETTIER" || return 1
+  "$tools.new/python/bin/pip" install --quiet --disable-pip-version-check \
+    "clang-format==$CLANG_FORMAT" || return 1
+  npm install --prefix "$tools.new" --ignore-scripts --no-audit --no-fund \
+    --loglevel=error "prettier@$PRETTIER" || return 1
   rm -rf "$tools"
   mv "$tools.new" "$tools"
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing of the Debian/Ubuntu packages that a purpose needs.
 #   scripts/install-deps.sh build|test|long
-# Does nothing when all are there. Needs root or sudo only when something is missing. A package that the distribution
-# does not have is passed over with one line, and the feature that wants it switches itself off in the build.
+# Does nothing when all are there. Needs root or sudo only when something is missing. A package that the
+# distribution does not have is passed over with one line, and the feature that wants it switches itself off
+# in the build.
 set -eu
 need_build="gcc g++ make git ca-certificates zlib1g-dev libisal-dev libsimdjson-dev libzstd-dev libsnappy-dev libsqlite3-dev libdeflate-dev gnuplot-nox npm
   libmicrohttpd-dev libcurl4-gnutls-dev libncurses-dev libnghttp2-dev libgnutls28-dev"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What a reader would remark, said by machines first: widths and blanks, the one format, shell scripts, faults that
-# clang-tidy sees, file lengths, paths of one machine. Ends with "N passed, N failed"; a missing tool skips its part.
+# What a reader would remark, said by machines first: widths and blanks, the one format, shell scripts, faults
+# that clang-tidy sees, file lengths, paths of one machine. Ends with "N passed, N failed"; a missing tool
+# skips its part.
 #   scripts/lint.sh [fast]     fast: without clang-tidy
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -10,7 +11,8 @@ MAX_WIDTH_TEST=128 # literal log lines, and usage texts that are tables
 MAX_LINES=900
 
 files() { # patterns: tracked and new files that are text of ours
-  git ls-files -co --exclude-standard -- "$@" | grep -v '^test/fuzz/corpus/\|package-lock.json' | while read -r f; do [ -f "$f" ] && echo "$f"; done
+  git ls-files -co --exclude-standard -- "$@" | grep -v '^test/fuzz/corpus/\|package-lock.json' |
+    while read -r f; do [ -f "$f" ] && echo "$f"; done
 }
 part() { # name findings
   local name=$1 findings=$2
@@ -51,7 +53,8 @@ else
   skip "rooms: no build (make all)"
 fi
 
-# grep ends when it has found its line, and under pipefail whoever still writes into it has failed then: "!" takes that for success.
+# grep ends when it has found its line, and under pipefail whoever still writes into it has failed then: "!"
+# takes that for success.
 # shellcheck disable=SC2046
 part "tests that cannot fail" "$(grep -nE '(^|[ ;(])! [^#]*[^|]\| *grep -[a-zA-Z]*q' $(files '*.sh'))"
 
@@ -82,7 +85,8 @@ if [ "${1:-}" = fast ]; then
   skip "clang-tidy, as asked"
 elif command -v clang-tidy >/dev/null; then
   part "clang-tidy on plugin/ and format/" "$(files 'plugin/*.c' 'format/*.c' |
-    xargs -P "$(nproc)" -I{} clang-tidy --quiet {} -- -std=c11 -D_GNU_SOURCE -I. -Iinclude -DNI_VERSION='"0"' -DNI_GIT_REV='"0"' 2>/dev/null |
+    xargs -P "$(nproc)" -I{} clang-tidy --quiet {} -- -std=c11 -D_GNU_SOURCE -I. -Iinclude \
+    -DNI_VERSION='"0"' -DNI_GIT_REV='"0"' 2>/dev/null |
     grep -E '(warning|error): ' | sort -u)"
 else
   skip "clang-tidy is missing"

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# What a reader of the product meets, room by room: a table to look at, and no test. None of its numbers is a target.
+# What a reader of the product meets, room by room: a table to look at, and no test. None of its numbers is a
+# target.
 #   scripts/mass.sh              this tree, beside two projects of the same field
 #   scripts/mass.sh --of DIR     the same counts of any other C project, as one row
-# Needs python3. Comments, blanks and tests are not counted; a file belongs to the room whose path is its longest head.
+# Needs python3. Comments, blanks and tests are not counted; a file belongs to the room whose path is its
+# longest head.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec python3 - "$@" <<'PYTHON'
@@ -20,7 +22,8 @@ COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n]
 DECISIONS = {"if", "for", "while", "case", "catch", "&&", "||", "?"}
 SCRIPTS = (".js",)
 SOURCES = (".c", ".h", ".cc", ".def") + SCRIPTS
-# Two C projects, counted by --of: uftrace a0e54077 (uftrace.[ch], arch, cmds, libmcount, misc, utils), liburing 27255f4c (src).
+# Two C projects, counted by --of: uftrace a0e54077 (uftrace.[ch], arch, cmds, libmcount, misc, utils),
+# liburing 27255f4c (src).
 ANCHORS = [("uftrace", [121, 49679, 323900, 7402, 21, 204]), ("liburing", [27, 4835, 27200, 290, 0, 51])]
 
 
@@ -36,7 +39,8 @@ def measure(path):
     code = without_comments(text)
     tokens = TOKEN.findall(code)
     structs = sum(a in ("struct", "union") and c == "{" for a, c in zip(tokens, tokens[2:]))
-    return [1, sum(bool(line.strip()) for line in code.split("\n")), len(tokens), sum(t in DECISIONS for t in tokens),
+    return [1, sum(bool(line.strip()) for line in code.split("\n")), len(tokens),
+            sum(t in DECISIONS for t in tokens),
             sum(len(line) > WIDE for line in text.split("\n")), structs]
 
 
@@ -46,16 +50,18 @@ def total(rows):
 
 def say(name, counts):
     files, lines, tokens, decisions, wide, structs = counts
-    print("%-34s %5d %7d %7.1f %8.1f %10.1f %6d %7d" % (name, files, lines, tokens / 1000, tokens / max(lines, 1),
-                                                        100 * decisions / max(lines, 1), wide, structs))
+    print("%-34s %5d %7d %7.1f %8.1f %10.1f %6d %7d" % (name, files, lines, tokens / 1000,
+                                                        tokens / max(lines, 1), 100 * decisions / max(lines, 1), wide, structs))
 
 
 def title(what):
-    print("%-34s %5s %7s %7s %8s %10s %6s %7s" % (what, "files", "lines", "k tokens", "a line", "decisions", "wide", "structs"))
+    print("%-34s %5s %7s %7s %8s %10s %6s %7s" % (what, "files", "lines", "k tokens", "a line", "decisions",
+                                                  "wide", "structs"))
 
 
 def tracked(*patterns):
-    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *patterns], stdout=subprocess.PIPE, text=True,
+    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *patterns],
+                         stdout=subprocess.PIPE, text=True,
                          check=True).stdout.split("\n")
     return [f for f in out if f and os.path.isfile(f)]
 

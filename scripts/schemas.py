@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""schemas/*.schema.json and the types of the Python package, made from schemas/schemas.txt, which says how it is read.
+"""schemas/*.schema.json and the types of the Python package, made from schemas/schemas.txt, which says how it
+is read.
 
 schemas.py            writes them
 schemas.py --check    says what is not up to date; exit code 1
@@ -15,9 +16,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TYPES = "python/nccl_inspector/types.py"
 TYPED = ("check", "summary", "counters")  # documents that the package hands out
 SCALARS = {"count": ({"type": "integer", "minimum": 0}, "int"), "int": ({"type": "integer"}, "int"),
-           "number": ({"type": "number"}, "float"), "text": ({"type": "string"}, "str"), "bool": ({"type": "boolean"}, "bool"),
+           "number": ({"type": "number"}, "float"), "text": ({"type": "string"}, "str"),
+           "bool": ({"type": "boolean"}, "bool"),
+           # of a counter: or why it has none
            "hash": ({"type": "string", "pattern": "^0x[0-9a-f]{1,16}$"}, "str"), "any": (True, "Any"),
-           "value": ({"type": ["integer", "string", "null"]}, "Union[int, str, None]")}  # of a counter: or why it has none
+           "value": ({"type": ["integer", "string", "null"]}, "Union[int, str, None]")}
 
 
 class Object:
@@ -47,7 +50,9 @@ def read(path):
 def schema_of(kind, objects, used):
     if kind.endswith("~"):
         inner = schema_of(kind[:-1], objects, used)
-        if isinstance(inner.get("type"), str): return {**inner, "type": [inner["type"], "null"], **({"enum": inner["enum"] + [None]} if "enum" in inner else {})}
+        if isinstance(inner.get("type"), str):
+            return {**inner, "type": [inner["type"], "null"],
+                    **({"enum": inner["enum"] + [None]} if "enum" in inner else {})}
         return {"anyOf": [inner, {"type": "null"}]}
     if kind[0] == "[": return {"type": "array", "items": schema_of(kind[1:-1], objects, used)}
     if kind[0] == "{": return {"type": "object", "additionalProperties": schema_of(kind[1:-1], objects, used)}
@@ -69,12 +74,15 @@ def body(o, objects, used):
 
 def text_of(value, depth=0):
     """JSON with a line for each property and object, so that a change of one key is a change of one line."""
-    if isinstance(value, dict) and (depth < 2 or "properties" in value or depth == 2 and "type" not in value and "$ref" not in value):
+    if (isinstance(value, dict) and (
+        depth < 2 or "properties" in value or depth == 2 and "type" not in value and "$ref" not in value)):
         pad = "  " * (depth + 1)
-        return "{\n%s\n%s}" % (",\n".join("%s%s: %s" % (pad, json.dumps(k), text_of(v, depth + 1)) for k, v in value.items()), "  " * depth)
+        return "{\n%s\n%s}" % (",\n".join("%s%s: %s" % (pad, json.dumps(k), text_of(v, depth + 1))
+                                          for k, v in value.items()), "  " * depth)
     if isinstance(value, dict) and depth > 2 and value and all(isinstance(v, dict) for v in value.values()):
         pad = "  " * (depth + 1)
-        return "{\n%s\n%s}" % (",\n".join("%s%s: %s" % (pad, json.dumps(k), json.dumps(v)) for k, v in value.items()), "  " * depth)
+        return "{\n%s\n%s}" % (",\n".join("%s%s: %s" % (pad, json.dumps(k), json.dumps(v))
+                                          for k, v in value.items()), "  " * depth)
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -85,7 +93,8 @@ def document_text(d, objects):
     if version != "-":
         top["properties"] = {"schema_version": {"const": version}, **top["properties"]}
         top["required"].insert(0, "schema_version")
-    out = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:nccl-inspector:" + d.name, "title": title,
+    out = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "urn:nccl-inspector:" + d.name,
+           "title": title,
            "description": "Made from schemas/schemas.txt; %s says it in words." % page, **top,
            "$defs": {name: body(objects[name], objects, []) for name in used}}
     if not used: del out["$defs"]
@@ -110,17 +119,20 @@ def class_name(name):
 def python_class(o, objects, used, first):
     """Keys that are always there, then those that are not: a TypedDict of each."""
     out, bases = [], []
-    parts = [(always, [(k, python_of(t, objects, used)) for k, a, t in o.keys if a == always]) for always in (True, False)]
+    parts = [(always, [(k, python_of(t, objects, used)) for k, a, t in o.keys if a == always])
+             for always in (True, False)]
     parts[0][1][:0] = first
     for always, keys in parts:
         if not keys: continue
-        name = class_name(o.name) if not parts[1][1] else ("_%sAlways" if always else "_%sSometimes") % class_name(o.name)
+        name = class_name(o.name) if not parts[1][1] else ("_%sAlways" if always
+                                                           else "_%sSometimes") % class_name(o.name)
         bases.append(name)
         total = "" if always else ", total=False"
         if any(keyword.iskeyword(k) for k, _ in keys):
             out.append("%s = TypedDict(\n    %s,\n    {\n%s    },%s\n)\n" % (name, json.dumps(name), "".join("        %s: %s,\n" % (json.dumps(k), json.dumps(t)) for k, t in keys), "" if always else "\n    total=False,"))
         else:
-            out.append("class %s(TypedDict%s):\n%s" % (name, total, "".join("    %s: %s\n" % (k, t) for k, t in keys)))
+            out.append("class %s(TypedDict%s):\n%s" % (name, total,
+                                                       "".join("    %s: %s\n" % (k, t) for k, t in keys)))
     if parts[1][1]: out.append("class %s(%s):\n    pass\n" % (class_name(o.name), ", ".join(bases)))
     return out
 
@@ -140,7 +152,8 @@ def main():
     objects, documents = read(ROOT + "/schemas/schemas.txt")
     want = {"schemas/%s.schema.json" % d.name: document_text(d, objects) for d in documents}
     want[TYPES] = types_text(objects)
-    there = {"schemas/" + f for f in os.listdir(ROOT + "/schemas") if f.endswith(".schema.json")} - {"schemas/log-line.schema.json"}
+    there = {"schemas/" + f for f in os.listdir(ROOT + "/schemas")
+             if f.endswith(".schema.json")} - {"schemas/log-line.schema.json"}
     wrong = sorted(there - set(want))
     for path, text in sorted(want.items()):
         old = None

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs tests again and again beside a load, each without a second try: what fails now and then fails here.
 #   BUILD=build test/repeat.sh TIMES LOAD NAME...     NAME: a whole name of a unit test or case
-# The load is LOAD processes that compute; they end with this script, at the latest after an hour. A log of each failure is kept
-# in BUILD/repeat.PID. Ends with "N passed, N failed".
+# The load is LOAD processes that compute; they end with this script, at the latest after an hour. A log of
+# each failure is kept in BUILD/repeat.PID. Ends with "N passed, N failed".
 set -u
 cd "$(dirname "$0")/.." || exit 2
 [ $# -ge 3 ] || { echo "usage: $0 TIMES LOAD NAME..." >&2; exit 64; }

@@ -2,25 +2,31 @@
 # Runs every unit test and every script of test/cases/<room>, each with a time limit, and counts.
 #   BUILD=build-asan test/runner.sh [pattern]
 #   NI_TEST_LOGS: where the logs of the tests go (default BUILD/test-logs)
-#   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot find more in
-#   NI_DRAWN=N: one test in N, another one with each commit; NI_NOT_DRAWN=N: beside those of NI_ONLY all others. So two builds share
-#   the tests between them: the sanitizer's has one in N, and the plain one all that it has not. NI_NOT_THERE: beside those of NI_ONLY
-#   all whose names it does not match: the other build has those.
-#   NI_LIST=1: runs nothing, prints the tests that would run, for whoever builds them alone; NI_COMMITS=N: as if after N commits
-#   NI_TURNS: an extended regular expression on names: of these one in two, for two commits, the others for the next two: a sanitizer
-#   that has one commit in two meets all of them
+#   NI_ONLY, NI_SKIP: extended regular expressions on names; sanitizer variants leave out what they cannot
+#   find more in
+#   NI_DRAWN=N: one test in N, another one with each commit; NI_NOT_DRAWN=N: beside those of NI_ONLY all
+#   others. So two builds share the tests between them: the sanitizer's has one in N, and the plain one all
+#   that it has not. NI_NOT_THERE: beside those of NI_ONLY all whose names it does not match: the other build
+#   has those.
+#   NI_LIST=1: runs nothing, prints the tests that would run, for whoever builds them alone; NI_COMMITS=N: as
+#   if after N commits
+#   NI_TURNS: an extended regular expression on names: of these one in two, for two commits, the others for
+#   the next two: a sanitizer that has one commit in two meets all of them
 # A test that fails is run again when all others have ended, and that is told; NI_SECOND_TRY=0: it is not.
-# NI_LANES at a time: all lanes but one begin with the cases that take long or mostly wait for what they measure (a quarter of
-# a core each), the last one with everything else. Default 4, also on two cores; NI_LANES=1: one after the other.
-# Exit codes of a test: 0 passed, 77 skipped (its last line says why), anything else failed. A unit test program counts
-# as one. LOGS/times has a line for each: CPU seconds (of all that it waited for), seconds, name. Its last lines are the
-# dearest ones, "N second tries: NAMES" and "N passed, N failed, N skipped"; the exit status is 0 only without failures.
+# NI_LANES at a time: all lanes but one begin with the cases that take long or mostly wait for what they
+# measure (a quarter of a core each), the last one with everything else. Default 4, also on two cores;
+# NI_LANES=1: one after the other.
+# Exit codes of a test: 0 passed, 77 skipped (its last line says why), anything else failed. A unit test
+# program counts as one. LOGS/times has a line for each: CPU seconds (of all that it waited for), seconds,
+# name. Its last lines are the dearest ones, "N second tries: NAMES" and "N passed, N failed, N skipped"; the
+# exit status is 0 only without failures.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 export BUILD=${BUILD:-build}
 export NI_CHECK_RUN=${NI_CHECK_RUN:-$$} # scripts/check.sh removes no files while others run tests
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
-limit=${NI_TEST_LIMIT:-600} # for what never ends: load_burst takes 35 s on an idle machine, 300 and more beside a load of 20
+# for what never ends: load_burst takes 35 s on an idle machine, 300 and more beside a load of 20
+limit=${NI_TEST_LIMIT:-600}
 pattern=${1:-}
 logs=${NI_TEST_LOGS:-$BUILD/test-logs}
 passed=0 failed=0 skipped=0
@@ -41,8 +47,10 @@ run() { # first|last file: the last try counts
   fi
   [ ! -e "$logs/$name.first.log" ] || again=" (second try; the first: $logs/$name.first.log)"
   case $rc in
-    0) passed=$((passed + 1)); printf 'ok    %-40s %3d s, %s of CPU%s\n' "$name" $((SECONDS - started)) "$cpu" "$again" ;;
-    77) skipped=$((skipped + 1)); printf 'skip  %-40s %s%s\n' "$name" "$(tail -n 1 "$logs/$name.log")" "$again" ;;
+    0) passed=$((passed + 1)); printf 'ok    %-40s %3d s, %s of CPU%s\n' "$name" $((SECONDS - started)) \
+      "$cpu" "$again" ;;
+    77) skipped=$((skipped + 1)); printf 'skip  %-40s %s%s\n' "$name" "$(tail -n 1 "$logs/$name.log")" \
+      "$again" ;;
     *)
       failed=$((failed + 1))
       [ $rc = 124 ] && echo "no end after $limit s" >>"$logs/$name.log"
@@ -104,11 +112,12 @@ reversed() { [ $# = 0 ] || printf '%s\n' "$@" | tac; }
 lanes=${NI_LANES:-$(($(nproc) > 1 ? 4 : 1))}
 mapfile -t from_the_end < <(reversed "${rest[@]}")
 for ((i = 1; i < lanes; i++)); do lane $i "${waits[@]}" "${from_the_end[@]}" & done
-# Each lane is a process of its own: `time` counts all that a process has waited for, and this one waits for lanes.
+# Each lane is a process of its own: `time` counts all that a process has waited for, and this one waits for
+# lanes.
 (lane 0 "${rest[@]}" "${waits[@]}")
 wait
-# Real time is measured on machines that others use too. What failed is tried again with nothing of ours beside it; what fails
-# twice fails, and a second try is always told.
+# Real time is measured on machines that others use too. What failed is tried again with nothing of ours
+# beside it; what fails twice fails, and a second try is always told.
 passed=0 failed=0 skipped=0
 while read -r t; do run last "$t"; done <"$logs/second_tries"
 echo "$passed $failed $skipped" >"$logs/lane.again"

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# make bench-exporter: `nccl-inspector summary` in figures, as Markdown: whole runs over formats, files and cores; CPU by
-# stage; beside NVIDIA's exporter where it is there.
-#   SIZES="100000 1000000 10000000"   RUNS=5   RUNS_LARGE=3 (10,000,000 and above)   PARTS="runs stages reference"
+# make bench-exporter: `nccl-inspector summary` in figures, as Markdown: whole runs over formats, files and
+# cores; CPU by stage; beside NVIDIA's exporter where it is there.
+#   SIZES="100000 1000000 10000000"   RUNS=5   RUNS_LARGE=3 (10,000,000 and above)   PARTS="runs stages
+#                                              reference"
 #   REFERENCE=path/to/perf_summary_exporter.py, with PYTHON=an interpreter that has its packages
-# All commands of a table run in turn, one round after the other, so that a busy minute meets all of them; each figure is
-# the median of its rounds, peak memory the largest. Logs are made once in $BUILD/bench-logs.
+# All commands of a table run in turn, one round after the other, so that a busy minute meets all of them;
+# each figure is the median of its rounds, peak memory the largest. Logs are made once in $BUILD/bench-logs.
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=$(realpath "${BUILD:-build}")
@@ -24,7 +25,8 @@ make_logs() {
   if [ ! -e "$dir/.done" ]; then
     rm -rf "$dir"
     # Every rank is in two communicators.
-    "$loggen" "$dir" --ranks "$2" --node 8 --ops $(($3 / $2 / 2)) --comm-name "${format[@]}" "${gzip[@]}" && touch "$dir/.done"
+    "$loggen" "$dir" --ranks "$2" --node 8 --ops $(($3 / $2 / 2)) --comm-name \
+      "${format[@]}" "${gzip[@]}" && touch "$dir/.done"
   fi
   echo "$dir"
 }
@@ -46,7 +48,10 @@ summary() { # key options... input
   measure "$key" "$inspector" summary -q --output-dir "$tmp/out" "$@"
 }
 # Median of column 1 (wall) or 2 (CPU), largest of column 3.
-median() { cut -d' ' -f"$2" "$tmp/$1.runs" | sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+median() {
+  cut -d' ' -f"$2" "$tmp/$1.runs" | sort -g |
+    awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
 peak() { cut -d' ' -f3 "$tmp/$1.runs" | sort -g | tail -n 1; }
 rounds() { if [ "$1" -ge 10000000 ]; then echo "$RUNS_LARGE"; else echo "$RUNS"; fi; }
 
@@ -66,7 +71,8 @@ runs_table() {
     done
     for format in nvidia ours; do for files in 32 1; do for jobs in 1 2; do
       key=$format-$files-$n-$jobs
-      awk -v f=$format -v files=$files -v n="$n" -v j=$jobs -v w="$(median "$key" 1)" -v c="$(median "$key" 2)" -v r="$(peak "$key")" \
+      awk -v f=$format -v files=$files -v n="$n" -v j=$jobs -v w="$(median "$key" 1)" \
+        -v c="$(median "$key" 2)" -v r="$(peak "$key")" \
         'BEGIN { printf "| %s | %d | %d | %d | %.2f | %.2f | %.0f | %.0f |\n", f == "ours" ? "ours" : "NVIDIA", files, n, j, w, c, n / (c + 1e-9), r / 1024 }'
     done; done; done
   done
@@ -94,8 +100,10 @@ stages_table() {
         summary "$k-all" --jobs 1 "$gz"
       }
     done
-    awk -v f=$format -v n="$n" -v gz="$(median "$k-gz-parse" 2)" -v parse="$(median "$k-parse" 2)" -v bare="$(median "$k-bare" 2)" \
-      -v csv="$(median "$k-csv" 2)" -v pq="$(median "$k-parquet" 2)" -v page="$(median "$k-page" 2)" -v all="$(median "$k-all" 2)" '
+    awk -v f=$format -v n="$n" -v gz="$(median "$k-gz-parse" 2)" -v parse="$(median "$k-parse" 2)" \
+      -v bare="$(median "$k-bare" 2)" \
+      -v csv="$(median "$k-csv" 2)" -v pq="$(median "$k-parquet" 2)" -v page="$(median "$k-page" 2)" \
+      -v all="$(median "$k-all" 2)" '
       function each(s) { return sprintf("%.2f s, %.2f µs", s, s * 1e6 / n) }
       BEGIN { printf "| %s | %d | %s | %s | %s | %s | %s | %.2f s | %.2f s |\n", f == "ours" ? "ours" : "NVIDIA", n, each(gz - parse),
               each(parse), each(bare - gz), each(csv - bare), each(pq - csv), all - page, page - pq }'
@@ -125,7 +133,8 @@ reference_table() {
       measure "they-all-$n" "$python" "$REFERENCE" --input_dir "$dir" --output_dir out
     done
     row() { # text key other's key
-      awk -v t="$1" -v n="$n" -v w="$(median "$2" 1)" -v c="$(median "$2" 2)" -v r="$(peak "$2")" -v w0="$(median "$3" 1)" -v c0="$(median "$3" 2)" \
+      awk -v t="$1" -v n="$n" -v w="$(median "$2" 1)" -v c="$(median "$2" 2)" -v r="$(peak "$2")" \
+        -v w0="$(median "$3" 1)" -v c0="$(median "$3" 2)" \
         'BEGIN { printf "| %s | %d | %.2f | %.2f | %.0f | %.1f | %.1f |\n", t, n, w, c, r / 1024, w / w0, c / c0 }'
     }
     row "ours, summary + Parquet + CSV" "we-bare-$n" "we-bare-$n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make bench-index: what the index gains and costs, as Markdown. Commands run in turn, with and without it, RUNS rounds; CPU
-# seconds (user and system) are medians, so that a busy machine meets both alike.
+# make bench-index: what the index gains and costs, as Markdown. Commands run in turn, with and without it,
+# RUNS rounds; CPU seconds (user and system) are medians, so that a busy machine meets both alike.
 #   RECORDS=1000000   RUNS=5; of the last table, what making the index costs `check`, RUNS=9 says more
 #   LONG=8000000 records of NVIDIA's in long logs, in all; they take minutes to be made. 0: left out
 set -eu
@@ -13,7 +13,8 @@ trap 'rm -rf "$tmp"' EXIT
 ops=$((RECORDS / 64)) # 32 ranks, each in two communicators; one operation of each every 5 ms
 if [ ! -e "$logs/.done" ]; then
   rm -rf "$logs" && mkdir -p "$(dirname "$logs")"
-  "$BUILD/test/host/loggen" "$logs" --ranks 32 --node 8 --ops "$ops" --comm-name --format ours --gzip --member-lines 340
+  "$BUILD/test/host/loggen" "$logs" --ranks 32 --node 8 --ops "$ops" --comm-name --format ours --gzip \
+    --member-lines 340
   touch "$logs/.done"
 fi
 cpu() { # file command...
@@ -24,7 +25,10 @@ cpu() { # file command...
   [ "$rc" = 0 ] || [ "$rc" = 2 ] || { echo "$*: exit $rc" >&2; exit 1; }
   tail -n 1 "$tmp/time" | awk '{ print $1 + $2 }' >>"$tmp/$to"
 }
-median() { sort -g "$tmp/$1" | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+median() {
+  sort -g "$tmp/$1" |
+    awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
 row() { # what, options of the one, of the other, command...
   local what=$1 one=$2 other=$3
   shift 3
@@ -67,7 +71,8 @@ row "\`hang\`" --no-index --progress=json hang
 row "\`summary\` of everything, an index being made" --no-index --reindex "${summary[@]}"
 row "\`check\` of everything, an index being made" --no-index --reindex check -q
 
-# Slices of long logs as NVIDIA's come, one gzip member each: the bounds are 50 times for a thousandth of the time, 20 for one rank.
+# Slices of long logs as NVIDIA's come, one gzip member each: the bounds are 50 times for a thousandth of the
+# time, 20 for one rank.
 long() { # ranks, of a node: a log each
   logs=$BUILD/bench-logs/long-$LONG-$1
   if [ ! -e "$logs/.done" ]; then
@@ -81,7 +86,8 @@ long() { # ranks, of a node: a log each
   echo "| NVIDIA's logs, one member each | CPU s without index | CPU s with it | times |"
   echo "|---|---|---|---|"
   thousandth $((LONG / $1 / 2))
-  row "\`summary\`, a thousandth of the time, $1 logs" --no-index --progress=json "${summary[@]}" "${slice[@]}"
+  row "\`summary\`, a thousandth of the time, $1 logs" --no-index --progress=json \
+    "${summary[@]}" "${slice[@]}"
   row "\`summary\`, one rank of $1" --no-index --progress=json "${summary[@]}" --rank $(($1 - 1))
 }
 [ "$LONG" = 0 ] || { long 8 4 && long 32 8; }
@@ -96,7 +102,8 @@ cost() { # what, options of loggen...
     cpu one check -q --no-index "$dir"
     cpu other check -q --reindex "$dir"
   done
-  awk -v what="$what" -v a="$(median one)" -v b="$(median other)" 'BEGIN { printf "| %s | %.2f | %.2f | %.1f %% |\n", what, a, b, 100 * (b / a - 1) }'
+  awk -v what="$what" -v a="$(median one)" -v b="$(median other)" \
+    'BEGIN { printf "| %s | %.2f | %.2f | %.1f %% |\n", what, a, b, 100 * (b / a - 1) }'
 }
 echo
 echo "| \`check\`, 8 logs | CPU s without index | CPU s with it being made | more |"

@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# make bench-scale: time and memory of `summary` against records, as Markdown: one process, shards and their merge, ranks of MPI; and
-# what logs cost beside their records. Seconds are CPU seconds (user and system) of all processes, wall in brackets; memory is the
-# largest of one process. Tables alone: no pictures, page, Parquet, CSV, index.
-#   SIZES="100000 1000000 10000000"   SHARDS=4   RANKS=2   FILES=10000   LOGS=folder with ours-<records>/, made where they are missing
-#   RUNS=5   of 1 M records in few and in many files; BEFORE=another nccl-inspector: measured with them, in turn
+# make bench-scale: time and memory of `summary` against records, as Markdown: one process, shards and their
+# merge, ranks of MPI; and what logs cost beside their records. Seconds are CPU seconds (user and system) of
+# all processes, wall in brackets; memory is the largest of one process. Tables alone: no pictures, page,
+# Parquet, CSV, index.
+#   SIZES="100000 1000000 10000000"   SHARDS=4   RANKS=2   FILES=10000   LOGS=folder with ours-<records>/,
+#                                                made where they are missing
+#   RUNS=5   of 1 M records in few and in many files; BEFORE=another nccl-inspector: measured with them, in
+#            turn
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=$(realpath "${BUILD:-build}")
-SIZES=${SIZES:-100000 1000000 10000000} SHARDS=${SHARDS:-4} RANKS=${RANKS:-2} FILES=${FILES:-10000} RUNS=${RUNS:-5}
+SIZES=${SIZES:-100000 1000000 10000000} SHARDS=${SHARDS:-4} RANKS=${RANKS:-2} FILES=${FILES:-10000} \
+  RUNS=${RUNS:-5}
 inspector=$BUILD/nccl-inspector logs=${LOGS:-$BUILD/bench-logs/scale}
 tmp=$(mktemp -d -p "$BUILD")
 trap 'rm -rf "$tmp"' EXIT
@@ -41,19 +45,23 @@ for n in $SIZES; do
   [ "$n" -lt 30000000 ] || ranks=96
   if [ ! -e "$dir.done" ]; then
     rm -rf "$dir"
-    "$BUILD/test/host/loggen" "$dir" --ranks $ranks --node 8 --ops $((n / ranks / 2)) --format ours --gzip --member-lines 1000 --comm-name
+    "$BUILD/test/host/loggen" "$dir" --ranks $ranks --node 8 --ops $((n / ranks / 2)) --format ours --gzip \
+      --member-lines 1000 --comm-name
     touch "$dir.done"
   fi
   rm -f "$tmp"/key.*
   timed key.one "$inspector" summary "${plain[@]}" --no-index --output-dir "$tmp/out" "$dir"
-  for i in $(seq "$SHARDS"); do timed key.shards "$inspector" summary --no-parquet --shard "$i/$SHARDS" --partial "$tmp/part.$i" "$dir"; done
+  for i in $(seq "$SHARDS"); do
+    timed key.shards "$inspector" summary --no-parquet --shard "$i/$SHARDS" --partial "$tmp/part.$i" "$dir"
+  done
   bytes=$(cat "$tmp"/part.* | wc -c)
   timed key.merge "$inspector" merge --no-plots --no-html --no-csv -q --output-dir "$tmp/out" "$tmp"/part.*
   mpi="-"
   if [ -n "$mpirun" ]; then
     rm -rf "$tmp/out"
     # shellcheck disable=SC2086
-    "$mpirun" $over -n "$RANKS" /usr/bin/time -q -a -f "%U %S %e %M" -o "$tmp/key.mpi" "$tmp/mpi" summary "${plain[@]}" --jobs 1 --output-dir "$tmp/out" "$dir" \
+    "$mpirun" $over -n "$RANKS" /usr/bin/time -q -a -f "%U %S %e %M" -o "$tmp/key.mpi" "$tmp/mpi" summary \
+      "${plain[@]}" --jobs 1 --output-dir "$tmp/out" "$dir" \
       >/dev/null 2>"$tmp/err" || [ $? = 2 ] || { cat "$tmp/err" >&2; exit 1; }
     mpi=$(say key.mpi ranks)
   fi
@@ -69,7 +77,8 @@ for n in 1024 32; do
   dir=$logs/in-$n
   if [ ! -e "$dir.done" ]; then
     rm -rf "$dir"
-    "$BUILD/test/host/loggen" "$dir" --ranks "$n" --node 8 --ops $((500000 / n)) --format ours --gzip --member-lines 1000 --comm-name
+    "$BUILD/test/host/loggen" "$dir" --ranks "$n" --node 8 --ops $((500000 / n)) --format ours --gzip \
+      --member-lines 1000 --comm-name
     touch "$dir.done"
   fi
   records=$((500000 / n * n * 2))
@@ -77,11 +86,13 @@ for n in 1024 32; do
     for which in ${BEFORE:+before} now; do
       program=$inspector
       [ "$which" = now ] || program=$BEFORE
-      timed "in.$n.$which" "$program" summary --jobs 1 --no-plots --no-html --no-parquet -q --no-index --output-dir "$tmp/out" "$dir"
+      timed "in.$n.$which" "$program" summary --jobs 1 --no-plots --no-html --no-parquet -q --no-index \
+        --output-dir "$tmp/out" "$dir"
     done
   done
   for which in ${BEFORE:+before} now; do
-    awk '{ print $1 + $2, $4 }' "$tmp/in.$n.$which" | sort -n | awk -v of="$n files | $which" -v records=$records '{ cpu[NR] = $1; if ($2 > mem) mem = $2 }
+    awk '{ print $1 + $2, $4 }' "$tmp/in.$n.$which" | sort -n |
+      awk -v of="$n files | $which" -v records=$records '{ cpu[NR] = $1; if ($2 > mem) mem = $2 }
       END { m = cpu[int((NR + 1) / 2)]; printf "| %s | %.2f, %.2f | %.2f M | %.0f MB |\n", of, m, cpu[1], records / m / 1e6, mem / 1024 }'
   done
 done
@@ -102,9 +113,12 @@ echo "$FILES logs of 2 records: to list them $(say list), the whole summary $(sa
 dir=$logs/parts-64
 if [ ! -e "$dir.done" ]; then
   rm -rf "$dir"
-  "$BUILD/test/host/loggen" "$dir" --ranks 64 --node 8 --ops 7813 --format ours --gzip --member-lines 1000 --comm-name
+  "$BUILD/test/host/loggen" "$dir" --ranks 64 --node 8 --ops 7813 --format ours --gzip --member-lines 1000 \
+    --comm-name
   touch "$dir.done"
 fi
-for i in $(seq 64); do "$inspector" summary --no-parquet --shard "$i/64" --partial "$tmp/part.$i" "$dir" >/dev/null; done
+for i in $(seq 64); do
+  "$inspector" summary --no-parquet --shard "$i/64" --partial "$tmp/part.$i" "$dir" >/dev/null
+done
 timed parts "$inspector" merge --no-plots --no-html --no-csv -q --output-dir "$tmp/out" "$tmp"/part.*
 echo "64 partials of 1 M records in all, merged: $(say parts)."

@@ -15,7 +15,8 @@ def row(what, value, bound, unit):
 
 
 def cpu(pid):
-    return sum(int(open("/proc/%d/task/%s/schedstat" % (pid, t)).read().split()[0]) for t in os.listdir("/proc/%d/task" % pid)) / 1e9
+    return sum(int(open("/proc/%d/task/%s/schedstat" % (pid, t)).read().split()[0])
+               for t in os.listdir("/proc/%d/task" % pid)) / 1e9
 
 
 def look(port, lines, columns, more):
@@ -24,7 +25,8 @@ def look(port, lines, columns, more):
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         os.environ.update(TERM="xterm-256color")
-        os.execv(LIVE, [LIVE, "top"] + [w for n in range(NODES) for w in ("-a", "http://127.0.0.1:%s/n%d" % (port, n))] + more)
+        os.execv(LIVE, [LIVE, "top"] +
+                 [w for n in range(NODES) for w in ("-a", "http://127.0.0.1:%s/n%d" % (port, n))] + more)
     drawn = [0]
 
     def drain():
@@ -39,7 +41,8 @@ def look(port, lines, columns, more):
     asked, began, at = os.path.getsize(root + "/asked"), cpu(pid), time.monotonic()
     time.sleep(SECONDS)
     seconds, used = time.monotonic() - at, cpu(pid) - began
-    memory = [int(l.split()[1]) / 1024 for l in open("/proc/%d/smaps_rollup" % pid) if l.startswith("Pss:")][0]
+    memory = [int(l.split()[1]) / 1024 for l in open("/proc/%d/smaps_rollup" % pid)
+              if l.startswith("Pss:")][0]
     asked = open(root + "/asked").read()[asked:].count("\n") / seconds
     os.write(fd, b"q")
     os.waitpid(pid, 0)
@@ -57,7 +60,8 @@ with tempfile.TemporaryDirectory() as root:
     port = open(root + "/port").read()
     for what, lines, columns, more in (("80x24", 24, 80, []), ("200x50, by age", 50, 200, ["--sort", "age"])):
         share, memory = look(port, lines, columns, more)
-        row("top of %d ranks of %d agents, 1 Hz, %s: share of a core" % (NODES * RANKS, NODES, what), "%.2f" % share, "<= 3", "%")
+        row("top of %d ranks of %d agents, 1 Hz, %s: share of a core" % (NODES * RANKS, NODES, what),
+            "%.2f" % share, "<= 3", "%")
     row("  its memory (PSS)", "%.1f" % memory, "<= 40", "MB")
     server.kill()
     server.wait()

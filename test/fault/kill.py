@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """kill.py BUILD KILLS [SEED]   SIGKILL at random instants under load, then `nccl-inspector recover`.
 
-Each round starts the scripted host (test/host) with a load, kills it at a random moment (or at, in the middle of, or just
-after its n-th write()), recovers, and demands: every operation that had finished is in the log exactly once with every
-value right, nothing else is, the accounts close, and a second recover gives nothing new. What had finished is told by
-a mapping of the host's own, not by the plugin. The last line is "N kills, N failed"; the exit status says the same.
+Each round starts the scripted host (test/host) with a load, kills it at a random moment (or at, in the middle
+of, or just after its n-th write()), recovers, and demands: every operation that had finished is in the log
+exactly once with every value right, nothing else is, the accounts close, and a second recover gives nothing
+new. What had finished is told by a mapping of the host's own, not by the plugin. The last line is "N kills, N
+failed"; the exit status says the same.
 """
 import json, os, random, shutil, signal, subprocess, sys, tempfile, time
 
@@ -23,15 +24,18 @@ LOADS = [
     ("100,000 a second", {}, "init 0 duet 0 %s 100000", ""),
     ("as fast as possible", {}, "init 0 duet 0 %s 0", "outran"),
     ("three communicators", {}, "init 0 init 1 init 2 bg paced 0 %s 10000 bg duet 1 %s 10000 duetp 2 %s 10000", ""),
-    ("communicators come and go", {}, "init 9 bg cycle 1 100000 20 bg cycle 2 100000 5 duet 9 %s 5000", "outran"),
+    ("communicators come and go", {}, "init 9 bg cycle 1 100000 20 bg cycle 2 100000 5 duet 9 %s 5000",
+     "outran"),
     ("P2P of unknown count", {}, "iface 4 init 0 duetp 0 %s 5000", ""),
     ("some never finish", {}, "init 0 init 1 half 1 20 open 1 20 paced 0 %s 10000", ""),
     ("fixed pools that overflow", {"NCCL_INSPECTOR_POOL_GROW": "0", "NCCL_INSPECTOR_COLL_POOL_SIZE": "64"},
      "init 0 duet 0 %s 10000", "--lost 0-100000000"),
     ("plain text", {"NCCL_INSPECTOR_DUMP_FORMAT": "jsonl"}, "init 0 duet 0 %s 10000", ""),
     ("small files", {"NCCL_INSPECTOR_FILE_MAX_BYTES": "20k"}, "init 0 duet 0 %s 10000", ""),
-    ("a full disk", {"LD_PRELOAD": build + "/test/fault_io.so"}, "init 0 ops 0 2000 sleep 20 fault write=ENOSPC duet 0 %s 20000", ""),
-    ("small operations left out", {"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES": "20000"}, "init 0 duet 0 %s 10000", "--min-size 20000"),
+    ("a full disk", {"LD_PRELOAD": build + "/test/fault_io.so"},
+     "init 0 ops 0 2000 sleep 20 fault write=ENOSPC duet 0 %s 20000", ""),
+    ("small operations left out", {"NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES": "20000"}, "init 0 duet 0 %s 10000",
+     "--min-size 20000"),
 ]
 INTERVALS = ["1000000", "1000000", "500", "20000", "0", "-1"]
 
@@ -49,7 +53,8 @@ def one(i):
     logs, truth, live = d + "/logs", d + "/truth", d + "/live"
     os.makedirs(d)
     e = {k: v for k, v in os.environ.items() if not k.startswith("NCCL_")}
-    e.update(env, NCCL_INSPECTOR_ENABLE="1", NCCL_INSPECTOR_DUMP_DIR=logs, NCCL_INSPECTOR_BLACKBOX=boxes, **{US: interval})
+    e.update(env, NCCL_INSPECTOR_ENABLE="1", NCCL_INSPECTOR_DUMP_DIR=logs, NCCL_INSPECTOR_BLACKBOX=boxes,
+             **{US: interval})
     if at_write:
         n = 1 if interval == "1000000" else rnd.randint(1, 12)
         what += "%s at write %d" % (at_write, n)
@@ -57,7 +62,8 @@ def one(i):
     else:
         what += "killed after %.3f s" % wait
     script = ("live " + live + " " + verbs.replace("%s", FOREVER)).split()
-    p = subprocess.Popen([HOST, PLUGIN, truth] + script, env=e, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    p = subprocess.Popen([HOST, PLUGIN, truth] + script, env=e, stdout=subprocess.DEVNULL,
+                         stderr=subprocess.PIPE)
     try:
         p.wait(1.2 if at_write else wait)
     except subprocess.TimeoutExpired:
@@ -72,8 +78,10 @@ def one(i):
     os.makedirs(logs, exist_ok=True)
     recover = [CLI, "recover", "--box-dir", boxes, logs]
     r = run(*recover)
-    # What came faster than the box grew was outside of it, and recover says so: then only doubles and values count.
-    outran = r.returncode == 2 and "it had no room for" in run("sh", "-c", "zcat %s/*.gz | grep '\"note\"'" % logs).stdout
+    # What came faster than the box grew was outside of it, and recover says so: then only doubles and values
+    # count.
+    outran = (r.returncode == 2 and
+              "it had no room for" in run("sh", "-c", "zcat %s/*.gz | grep '\"note\"'" % logs).stdout)
     if outran:
         options += " --unflushed --no-final"
         outran_rounds.append(i)
@@ -86,7 +94,8 @@ def one(i):
         return what + ": a second recover is not idle\n%s\n%s\n%s" % (before, after, r2.stdout)
     bad = ""
     if os.path.exists(truth) and os.path.getsize(truth):
-        v = run("python3", here + "/../host/verify.py", logs, truth, "--live", live, "--cut", "--started-free", "--open",
+        v = run("python3", here + "/../host/verify.py", logs, truth, "--live", live, "--cut",
+                "--started-free", "--open",
                 *options.replace("outran", "").split())
         if v.returncode != 0:
             bad += v.stdout

@@ -1,10 +1,12 @@
-"""Reads Parquet files with pyarrow, DuckDB and polars and compares every value with the .json that stands beside them.
+"""Reads Parquet files with pyarrow, DuckDB and polars and compares every value with the .json that stands
+beside them.
 
     verify_parquet.py DIR            every DIR/*.json and the .parquet of the same name
 
-The truth holds strings as hexadecimal bytes (possibly ill-formed UTF-8: Python's own replacement is the reference) and
-doubles as bit patterns. Also compared: schema, row counts, bounds and null counts of every row group, page checksums, and
-counts by a filter that readers answer with the help of the bounds. Exit 1 on the first file that differs.
+The truth holds strings as hexadecimal bytes (possibly ill-formed UTF-8: Python's own replacement is the
+reference) and doubles as bit patterns. Also compared: schema, row counts, bounds and null counts of every row
+group, page checksums, and counts by a filter that readers answer with the help of the bounds. Exit 1 on the
+first file that differs.
 """
 import glob
 import json
@@ -39,7 +41,8 @@ def expected(column):
             cache[v] = None if v is None else bytes.fromhex(v).decode("utf-8", "replace")
         return [cache[v] for v in values]
     if kind == "double":
-        return [None if v is None else struct.unpack("<d", int(v, 16).to_bytes(8, "little"))[0] for v in values]
+        return [None if v is None else struct.unpack("<d", int(v, 16).to_bytes(8, "little"))[0]
+                for v in values]
     return values
 
 
@@ -103,14 +106,17 @@ def compare_statistics(path, truth, wants):
                 lo, hi = lo.encode(), hi.encode()
             check((lo, hi) == b, *where, "bounds", lo, hi, "expected", b)
             if kind == "double":
-                check(not (lo == 0 and math.copysign(1, lo) > 0) and not (hi == 0 and math.copysign(1, hi) < 0), *where, "signed zero")
+                check(not (lo == 0 and math.copysign(1, lo) > 0) and
+                      not (hi == 0 and math.copysign(1, hi) < 0), *where, "signed zero")
         row += group.num_rows
     check(row == truth["rows"], "row groups hold", row)
     for i, column in enumerate(truth["columns"]):
         leaf = pq.ParquetFile(path).schema.column(i)
-        check(leaf.max_definition_level == 1 and leaf.max_repetition_level == 0, column["name"], "is not OPTIONAL")
+        check(leaf.max_definition_level == 1 and leaf.max_repetition_level == 0, column["name"],
+              "is not OPTIONAL")
         if column["type"] == "string":
-            check(str(leaf.logical_type) == "String" and leaf.converted_type == "UTF8", leaf.logical_type, leaf.converted_type)
+            check(str(leaf.logical_type) == "String" and leaf.converted_type == "UTF8", leaf.logical_type,
+                  leaf.converted_type)
 
 
 def compare_annotations(con, path, truth):
@@ -119,24 +125,29 @@ def compare_annotations(con, path, truth):
     rows = con.execute("SELECT name, type, repetition_type, converted_type, logical_type FROM parquet_schema(?)", [path]).fetchall()
     check(len(rows) == len(truth["columns"]) + 1, "schema of", rows)
     for (name, kind, repetition, converted, logical), column in zip(rows[1:], truth["columns"]):
-        check((name, kind, repetition) == (column["name"], PHYSICAL[column["type"]], "OPTIONAL"), name, kind, repetition)
+        check((name, kind, repetition) == (column["name"], PHYSICAL[column["type"]], "OPTIONAL"), name, kind,
+              repetition)
         c, l = want.get(column["type"], (None, None))
-        check(converted == c and (logical or "").startswith(l or ""), name, "is annotated", converted, logical)
+        check(converted == c and (logical or "").startswith(l or ""), name, "is annotated", converted,
+              logical)
         check(l is not None or logical is None, name, "is annotated", logical)
 
 
 def compare_offsets(path):
-    """The offsets must point at page headers (thrift: field 1, i32, type); sequential readers would not notice."""
+    """The offsets must point at page headers (thrift: field 1, i32, type); sequential readers would not
+    notice."""
     meta = pq.ParquetFile(path).metadata
     with open(path, "rb") as f:
         for g in range(meta.num_row_groups):
             for i in range(meta.num_columns):
                 chunk = meta.row_group(g).column(i)
                 f.seek(chunk.data_page_offset)
-                check(f.read(2) == b"\x15\x00", chunk.path_in_schema, "no data page at", chunk.data_page_offset)
+                check(f.read(2) == b"\x15\x00", chunk.path_in_schema, "no data page at",
+                      chunk.data_page_offset)
                 if chunk.dictionary_page_offset is not None:
                     f.seek(chunk.dictionary_page_offset)
-                    check(f.read(2) == b"\x15\x04", chunk.path_in_schema, "no dictionary at", chunk.dictionary_page_offset)
+                    check(f.read(2) == b"\x15\x04", chunk.path_in_schema, "no dictionary at",
+                          chunk.dictionary_page_offset)
 
 
 def compare_filters(con, path, truth, wants):
@@ -149,7 +160,8 @@ def compare_filters(con, path, truth, wants):
             if isinstance(v, str) and ("\0" in v or len(v) > 1000):
                 continue  # of no use as a query parameter
             n = want.count(v)
-            got = con.execute(f"SELECT count(*) FROM read_parquet(?) WHERE {name} = ?", [path, v]).fetchall()[0][0]
+            got = con.execute(f"SELECT count(*) FROM read_parquet(?) WHERE {name} = ?",
+                              [path, v]).fetchall()[0][0]
             check(got == n, "DuckDB", name, "=", repr(v), "finds", got, "expected", n)
             got = polars.scan_parquet(path).filter(polars.col(name) == v).select(polars.len()).collect().item()
             check(got == n, "polars", name, "=", repr(v), "finds", got, "expected", n)
@@ -158,7 +170,8 @@ def compare_filters(con, path, truth, wants):
 def verify(con, path, truth):
     wants = [expected(c) for c in truth["columns"]]
     compare_table("pyarrow", pq.read_table(path, page_checksum_verification=True), truth, wants)
-    compare_table("DuckDB", con.sql("SELECT * FROM read_parquet(?)", params=[path]).to_arrow_table(), truth, wants)
+    compare_table("DuckDB", con.sql("SELECT * FROM read_parquet(?)", params=[path]).to_arrow_table(), truth,
+                  wants)
     compare_table("polars", polars.read_parquet(path).to_arrow(), truth, wants)
     compare_statistics(path, truth, wants)
     compare_annotations(con, path, truth)
@@ -167,7 +180,8 @@ def verify(con, path, truth):
 
 
 def checksum_is_there(path):
-    """A flipped bit in the first page must be seen by its checksum: without one, readers would accept the page."""
+    """A flipped bit in the first page must be seen by its checksum: without one, readers would accept the
+    page."""
     data = bytearray(open(path, "rb").read())
     chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
     end = (chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size
@@ -204,6 +218,7 @@ def main():
 
 
 main()
-# Some of the foreign libraries abort now and then in their threads' teardown; what is to be said has been said.
+# Some of the foreign libraries abort now and then in their threads' teardown; what is to be said has been
+# said.
 sys.stdout.flush()
 os._exit(0)

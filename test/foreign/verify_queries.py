@@ -1,4 +1,5 @@
-"""Asks docs/queries.sql (argv[1]) of the Parquet files in argv[2], with Spark and with DuckDB, and compares the answers.
+"""Asks docs/queries.sql (argv[1]) of the Parquet files in argv[2], with Spark and with DuckDB, and compares
+the answers.
 
 Rows that a LIMIT leaves out are compared too: which of equal ones it takes is up to the engine.
 """
@@ -12,13 +13,15 @@ import duckdb
 from pyspark.sql import SparkSession
 
 text = "\n".join(line.split("--")[0] for line in open(sys.argv[1]))
-queries = [re.sub(r"\s+LIMIT \d+\s*$", "", q.strip()) for q in text.split(";") if q.strip().startswith("SELECT")]
+queries = [re.sub(r"\s+LIMIT \d+\s*$", "", q.strip()) for q in text.split(";")
+           if q.strip().startswith("SELECT")]
 assert len(queries) >= 7, queries
 files = os.path.join(sys.argv[2], "*.parquet")
 assert glob.glob(files)
 duck = duckdb.connect()
 duck.execute(f"CREATE VIEW ops AS SELECT * FROM read_parquet('{files}', union_by_name = true)")
-spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "2g")
+spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled",
+                                                        "false").config("spark.driver.memory", "2g")
          .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
          .config("spark.sql.session.timeZone", "UTC").getOrCreate())
 spark.sparkContext.setLogLevel("ERROR")
@@ -26,7 +29,8 @@ spark.read.parquet(files).createOrReplaceTempView("ops")
 
 
 def key(row):  # doubles last: they may differ in the last digit
-    return tuple((v is None, str(v)) for v in row if not isinstance(v, float)), tuple(v for v in row if isinstance(v, float))
+    return tuple((v is None, str(v)) for v in row
+                 if not isinstance(v, float)), tuple(v for v in row if isinstance(v, float))
 
 
 def same(a, b):

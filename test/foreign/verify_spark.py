@@ -19,7 +19,8 @@ def expected(column):
     if kind == "string":
         return [None if v is None else bytes.fromhex(v).decode("utf-8", "replace") for v in values]
     if kind == "double":
-        return [None if v is None else struct.unpack("<d", int(v, 16).to_bytes(8, "little"))[0] for v in values]
+        return [None if v is None else struct.unpack("<d", int(v, 16).to_bytes(8, "little"))[0]
+                for v in values]
     return values
 
 
@@ -30,7 +31,8 @@ def same(kind, a, b):
 
 
 def main():
-    spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.driver.memory", "2g")
+    spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled",
+                                                            "false").config("spark.driver.memory", "2g")
              .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
              .config("spark.sql.session.timeZone", "UTC").getOrCreate())
     spark.sparkContext.setLogLevel("ERROR")

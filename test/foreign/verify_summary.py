@@ -1,4 +1,5 @@
-"""The summary worked out again by DuckDB, from our Parquet files and from the logs' own JSON, and docs/queries.sql run.
+"""The summary worked out again by DuckDB, from our Parquet files and from the logs' own JSON, and
+docs/queries.sql run.
 
 Usage: verify_summary.py OUT_DIR LOG_GLOB QUERIES_SQL
 """
@@ -16,7 +17,8 @@ wrong = 0
 
 
 def near(a, b):
-    return (a is None and b is None) or (a is not None and b is not None and abs(a - b) <= 1e-9 * max(abs(a), abs(b)))
+    return ((a is None and b is None) or (
+            a is not None and b is not None and abs(a - b) <= 1e-9 * max(abs(a), abs(b))))
 
 
 def compare(name, table):
@@ -26,7 +28,8 @@ def compare(name, table):
         SELECT comm_type, kind, coll, size, coalesce(timing, ''), count(*), avg(us), stddev_samp(us), min(us), max(us),
                quantile_cont(us, [0.5, 0.9, 0.99]), avg(bw), min(bw), max(bw), quantile_cont(bw, [0.1, 0.5, 0.99])
         FROM r GROUP BY ALL""").fetchall()
-    mine = {(g["comm_type"], g["kind"], g["func"], g["msg_size_bytes"], g["timing_source"]): g for g in got["groups"]}
+    mine = {(g["comm_type"], g["kind"], g["func"], g["msg_size_bytes"], g["timing_source"]): g
+            for g in got["groups"]}
     if len(rows) != len(mine):
         print("%s: %d groups, the summary has %d" % (name, len(rows), len(mine)))
         wrong += 1
@@ -35,7 +38,8 @@ def compare(name, table):
         us, bw = g["exec_time_us"], g["busbw_gbs"]
         pairs = [(g["records"], r[5]), (us["mean"], r[6]), (us["min"], r[8]), (us["max"], r[9]),
                  (us["p50"], r[10][0]), (us["p90"], r[10][1]), (us["p99"], r[10][2]), (bw["mean"], r[11]),
-                 (bw["min"], r[12]), (bw["max"], r[13]), (bw["p10"], r[14][0]), (bw["p50"], r[14][1]), (bw["p99"], r[14][2])]
+                 (bw["min"], r[12]), (bw["max"], r[13]), (bw["p10"], r[14][0]), (bw["p50"], r[14][1]),
+                 (bw["p99"], r[14][2])]
         for a, b in pairs:
             if not near(a, b):
                 print(name, r[:5], a, b)
@@ -63,11 +67,15 @@ compare("logs", """SELECT CASE WHEN n = 1 THEN 'single-rank' WHEN nn < 1 THEN 'u
       FROM read_json('%s', format = 'newline_delimited', columns = {header: 'JSON', metadata: 'JSON', coll_perf: 'JSON', p2p_perf: 'JSON'})
       WHERE coll_perf IS NOT NULL OR p2p_perf IS NOT NULL)""" % logs)
 
-names = [f.name for f in pq.read_schema(next(f.path for f in os.scandir(out + "/parquet_files") if f.name.endswith(".parquet")))]
-contract = ["id", "comm_name", "rank", "n_ranks", "nnodes", "comm_type", "coll", "coll_sn", "coll_msg_size_bytes",
+names = [f.name for f in pq.read_schema(next(f.path for f in os.scandir(out + "/parquet_files")
+                                             if f.name.endswith(".parquet")))]
+contract = ["id", "comm_name", "rank", "n_ranks", "nnodes", "comm_type", "coll", "coll_sn",
+            "coll_msg_size_bytes",
             "coll_exec_time_us", "coll_timing_source", "coll_algobw_gbs", "coll_busbw_gbs",
-            "inspector_output_format_version", "git_rev", "rec_mechanism", "dump_timestamp_us", "hostname", "pid"]
-newer = ["user_tag", "nccl_tag", "symmetric", "coll_kernel", "shared_span", "initial_sync_ns", "compute_ns", "final_sync_ns",
+            "inspector_output_format_version", "git_rev", "rec_mechanism", "dump_timestamp_us", "hostname",
+            "pid"]
+newer = ["user_tag", "nccl_tag", "symmetric", "coll_kernel", "shared_span", "initial_sync_ns", "compute_ns",
+         "final_sync_ns",
          "prev_replay_ns"]  # behind all that earlier releases had, whose last one is "kind"
 if names[:len(contract)] != contract or names[names.index("kind") + 1:] != newer:
     print("columns", names)

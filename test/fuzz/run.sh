@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Builds and runs every fuzzer (test/fuzz/fuzz_*.c) under AddressSanitizer and UndefinedBehaviorSanitizer.
 #   test/fuzz/run.sh [seconds for each] [name...]
-#   FUZZ_BUILD=build-asan   links them with the objects of `make asan`, which know edges but no comparisons: for scripts/check.sh. The
-#                           default, build-fuzz, is a build of their own with all that libFuzzer can use.
-# Starts from test/fuzz/corpus/NAME and NAME.tar.gz (what long runs found, `-set_cover_merge=1`); what it adds goes to
-# BUILD/corpus/NAME, and findings to BUILD/findings (BUILD: build-fuzz): run the fuzzer with such a file as argument to see it
-# again. NAME.dict is used when there is one.
+#   FUZZ_BUILD=build-asan   links them with the objects of `make asan`, which know edges but no comparisons:
+#                           for scripts/check.sh. The default, build-fuzz, is a build of their own with all
+#                           that libFuzzer can use.
+# Starts from test/fuzz/corpus/NAME and NAME.tar.gz (what long runs found, `-set_cover_merge=1`); what it adds
+# goes to BUILD/corpus/NAME, and findings to BUILD/findings (BUILD: build-fuzz): run the fuzzer with such a
+# file as argument to see it again. NAME.dict is used when there is one.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 seconds=${1:-10}
@@ -29,14 +30,17 @@ for src in test/fuzz/fuzz_*.c; do
   name=${name#fuzz_}
   if [ $# -gt 0 ]; then case " $* " in *" $name "*) ;; *) continue ;; esac; fi
   # Libraries that not everybody has.
-  case $name in serve) needs='#include <microhttpd.h>' ;; rpc) needs=$'#include <nghttp2/nghttp2.h>\n#include <gnutls/gnutls.h>' ;; nsys) needs='#include <sqlite3.h>' ;; *) needs= ;; esac
+  case $name in serve) needs='#include <microhttpd.h>' ;; rpc) \
+    needs=$'#include <nghttp2/nghttp2.h>\n#include <gnutls/gnutls.h>' ;; nsys) \
+    needs='#include <sqlite3.h>' ;; *) needs= ;; esac
   echo "$needs" | "$CC" -fsyntax-only -x c - 2>/dev/null || continue
   names+=("$name") targets+=("$BUILD/fuzz/$name")
 done
 san="-fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 build() {
   if [ "$BUILD" = build-asan ]; then make -s -j"$(nproc)" asan-fuzzers
-  else make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" OPT="-O1 -g1" REPORT_DIR=build/report "${targets[@]}"; fi
+  else make -s -j"$(nproc)" BUILD="$BUILD" CC="$CC" CXX="$CXX" SAN="$san" \
+    OPT="-O1 -g1" REPORT_DIR=build/report "${targets[@]}"; fi
 }
 if ! build >"$BUILD/make.log" 2>&1; then
   echo "FAIL  build"
@@ -47,12 +51,15 @@ fi
 
 one() { # name
   local name=$1 corpus found rc=0 args
-  corpus=$(realpath -m "$BUILD/corpus") found=$(realpath -m "$BUILD/findings") # a fuzzer may go to a folder of its own
+  # a fuzzer may go to a folder of its own
+  corpus=$(realpath -m "$BUILD/corpus") found=$(realpath -m "$BUILD/findings")
   local seeds=test/fuzz/corpus/$name
   mkdir -p "$corpus/$name" "$found"
   args="-max_total_time=$seconds -timeout=5 -rss_limit_mb=1024 -malloc_limit_mb=512 -max_len=4096 -print_final_stats=1 -artifact_prefix=$found/$name-"
   [ -e "test/fuzz/$name.dict" ] && args="$args -dict=test/fuzz/$name.dict"
-  if [ -e "$seeds.tar.gz" ]; then tar -xzf "$seeds.tar.gz" -C "$corpus/$name" || { echo "FAIL  $name: $seeds.tar.gz"; return; }; fi
+  if [ -e "$seeds.tar.gz" ]; then
+    tar -xzf "$seeds.tar.gz" -C "$corpus/$name" || { echo "FAIL  $name: $seeds.tar.gz"; return; }
+  fi
   [ -d "$seeds" ] || seeds=
   # First what earlier runs found, all of it, however long that takes on a busy machine.
   # shellcheck disable=SC2086

@@ -5,10 +5,10 @@
     gate.py BUILD --accept   writes the table anew
     gate.py BUILD --runs RE  only the runs whose names match, also with --accept
 
-Each run (runs.py) is a program under valgrind's callgrind, with a fixed input, in an empty environment, at fixed
-addresses. A row is a part of a run, divided by its operations. Beside the instructions stand page faults and
-system calls of the same program without valgrind. The table holds for one compiler, one C library and one set of
-libraries; with others the figures are printed and nothing is judged.
+Each run (runs.py) is a program under valgrind's callgrind, with a fixed input, in an empty environment, at
+fixed addresses. A row is a part of a run, divided by its operations. Beside the instructions stand page
+faults and system calls of the same program without valgrind. The table holds for one compiler, one C library
+and one set of libraries; with others the figures are printed and nothing is judged.
 
 Exit status: 0; 1 when a row grew too much; 77 when nothing was judged. The last line is
 "N passed, N failed, N skipped".
@@ -31,7 +31,8 @@ import runs
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TABLE, FUNCTIONS = "test/gate/table", "test/gate/functions"
 FELL = 0.97
-# Page faults depend on what memory the kernel has at hand, system calls of several threads on who comes first.
+# Page faults depend on what memory the kernel has at hand, system calls of several threads on who comes
+# first.
 GROWN_FAULTS, MORE_FAULTS = 1.25, 500
 GROWN_CALLS, MORE_CALLS = 1.10, 20
 NAMED = 10      # functions that are named when a row grew
@@ -96,7 +97,8 @@ class Place:
         table = self.folder + ".calls"
         inner = [w for k, v in self.environment().items() for w in ("-E", k + "=" + v)]
         self.go(["strace", "-f", "-c", "-o", table] + inner, BASE_ENV)  # strace lives in the real world
-        # Those that failed are left out: the linker looks for libraries in folders that not all machines have.
+        # Those that failed are left out: the linker looks for libraries in folders that not all machines
+        # have.
         lines = [line.split() for line in open(table) if re.match(r" *\d+\.\d+ ", line)]
         failed = lambda w: int(w[4]) if len(w) == 6 else 0
         return faults, sum(int(w[3]) - failed(w) for w in lines if w[-1] != "total")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """plants.py BUILD [part of a name...]   plants what test/gate/plants.txt says; the gate must notice each.
 
-One after the other, in a copy of the tree with its build folder, so on the build as it is shipped. The last line is
-"N passed, N failed, N skipped".
+One after the other, in a copy of the tree with its build folder, so on the build as it is shipped. The last
+line is "N passed, N failed, N skipped".
 """
 import os
 import shutil

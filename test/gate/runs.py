@@ -1,4 +1,5 @@
-"""What the gate runs, and which rows come of it (gate.py): programs, their inputs, what callgrind says of them."""
+"""What the gate runs, and which rows come of it (gate.py): programs, their inputs, what callgrind says of
+them."""
 import bisect
 import collections
 import glob
@@ -14,12 +15,14 @@ GROWN_CALLBACKS, GROWN = 1.01, 1.03
 
 # Recordings of real NCCL in test/data/real, and the interface through which each is played. A new release or
 # interface is a line here, and `make gate-accept`.
-RELEASES = [("2.27.7", 4), ("2.28.9", 5), ("2.28.9", 4), ("2.29.7", 6), ("2.30.7", 6), ("2.32.3", 7), ("2.32.3", 6),
+RELEASES = [("2.27.7", 4), ("2.28.9", 5), ("2.28.9", 4), ("2.29.7", 6), ("2.30.7", 6), ("2.32.3", 7),
+            ("2.32.3", 6),
             ("2.32.3", 5)]
 PLANS = ("mix", "groups")
 LOOPS = 10
 ALL_EVENTS, ALL_EVENTS_LOOPS = ("2.32.3", 6), 3
-# Rows of test/gate/play by its functions; the first word of a function behind "raise_" says whose operations count.
+# Rows of test/gate/play by its functions; the first word of a function behind "raise_" says whose operations
+# count.
 KINDS = {"collective starter": "raise_collective_starter", "collective poller": "raise_collective_poller",
          "P2P starter": "raise_p2p_starter", "P2P poller": "raise_p2p_poller", "API call": "raise_api",
          "network": "raise_network", "copy engine": "raise_copy_engine"}
@@ -82,7 +85,8 @@ def other_runs(build, place):
               ["--toggle-collect=ni_parse_line"], whole("parse, a record", LOG_RECORDS), GROWN)
     sweeps = [place + "/before.txt", place + "/after.txt"]
     words = [build + "/nccl-inspector", "counters", "summarize"] + sweeps
-    yield Run("counters summarize", words, {}, from_main, whole("counters summarize, a counter", SWEEP_COUNTERS),
+    yield Run("counters summarize", words, {}, from_main,
+              whole("counters summarize, a counter", SWEEP_COUNTERS),
               GROWN)
     minute = [build + "/test/gate/agent_minute", log, "node-0", place + "/empty"]
     if os.path.exists(minute[0]):
@@ -125,8 +129,9 @@ def inputs(build, place):
 # ---- what callgrind says ----
 
 class Symbols:
-    """Names of the plugin's functions, also by address: where .bss has a segment of its own, which a byte more or less in
-    .data decides, valgrind reads no symbols and shows addresses (test/preload/same_world.c)."""
+    """Names of the plugin's functions, also by address: where .bss has a segment of its own, which a byte
+    more or less in .data decides, valgrind reads no symbols and shows addresses
+    (test/preload/same_world.c)."""
 
     def __init__(self, path, base):
         said = subprocess.run(["nm", "-n", path], check=True, stdout=subprocess.PIPE).stdout.decode()
@@ -182,7 +187,8 @@ def whole(row, operations, less=frozenset()):
 
 
 def in_plugin(costs, symbols, caller):
-    """Instructions by function: what the plugin, and what it calls, takes below that function of the driver."""
+    """Instructions by function: what the plugin, and what it calls, takes below that function of the
+    driver."""
     functions = collections.Counter()
     for name, cost in costs.items():
         chain = [bare(c) for c in name.split("'")]

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Real libnccl.so.2, as NVIDIA ships it in wheels nvidia-nccl-cu13: fetches releases from PyPI and keeps them.
+"""Real libnccl.so.2, as NVIDIA ships it in wheels nvidia-nccl-cu13: fetches releases from PyPI and keeps
+them.
 
   fetch_nccl.py RELEASE...      prints the path of each library, in this order
 
-They lie in ${XDG_CACHE_HOME:-~/.cache}/nccl-inspector/wheels/RELEASE/nvidia/nccl/ (lib/libnccl.so.2 and include/nccl.h; the rest of a
-wheel goes) and are never fetched again. A wheel (200 to 300 MB) is held against the SHA-256 of PyPI's JSON before anything of it
-is used. Several at a time wait for each other. NI_PYPI: another registry of that form (default https://pypi.org).
-Exit status: 0 all are there, 77 no registry answers (said on stderr), 1 anything else, such as a wrong hash or a full disk.
+They lie in ${XDG_CACHE_HOME:-~/.cache}/nccl-inspector/wheels/RELEASE/nvidia/nccl/ (lib/libnccl.so.2 and
+include/nccl.h; the rest of a wheel goes) and are never fetched again. A wheel (200 to 300 MB) is held against
+the SHA-256 of PyPI's JSON before anything of it is used. Several at a time wait for each other. NI_PYPI:
+another registry of that form (default https://pypi.org).
+Exit status: 0 all are there, 77 no registry answers (said on stderr), 1 anything else, such as a wrong hash
+or a full disk.
 """
 import fcntl
 import hashlib
@@ -81,7 +84,8 @@ def main():
                 print(f"fetch_nccl: {error.url}: {error}", file=sys.stderr)
                 sys.exit(1 if error.code == 404 else 77)
             except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
-                print(f"fetch_nccl: no registry answers, NCCL {release} is not there: {error}", file=sys.stderr)
+                print(f"fetch_nccl: no registry answers, NCCL {release} is not there: {error}",
+                      file=sys.stderr)
                 sys.exit(77)
             print(os.path.join(folder, KEPT[0]), flush=True)
 

@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
-"""What was read from NCCL's sources of 2.31 and not stated by anybody, held against recordings of real callbacks.
+"""What was read from NCCL's sources of 2.31 and not stated by anybody, held against recordings of real
+callbacks.
 
   inferences.py RELEASE RECORDING...   RELEASE as in 23203; all ranks of one run of gpu_drive, plans symmetric and tags
                                        (test/gpu/plans_v7.c) or others
 
-A line each, with tabs: PASS, FAIL or NOT SEEN; the inference, by its name in docs/validation.md; figures. One that is not in the
-recordings, as with an older interface or on a machine where NCCL takes no symmetric kernel, is NOT SEEN. Exit status: 1 where one
-FAILs.
+A line each, with tabs: PASS, FAIL or NOT SEEN; the inference, by its name in docs/validation.md; figures. One
+that is not in the recordings, as with an older interface or on a machine where NCCL takes no symmetric
+kernel, is NOT SEEN. Exit status: 1 where one FAILs.
 """
 import sys
 
 import recording
 
-FUSED, CAPTURED, CAPTURED_FUSED, BEHIND, LATE = (bytes_ // 4 for bytes_ in (24576, 40960, 57344, 98304, 786432))  # float32
+# float32
+FUSED, CAPTURED, CAPTURED_FUSED, BEHIND, LATE = (bytes_ // 4
+                                                 for bytes_ in (24576, 40960, 57344, 98304, 786432))
 LATE_NS = 20_000_000
 NEAR_NS = 5_000_000  # how far apart two processes may begin the same call on a busy machine
-BARRIERS = ("ST", "STMC", "LD", "LDMC", "TmaST", "TmaSTMC", "TmaLD", "RSxLD_AGxST", "RSxLDMC_AGxSTMC", "RSxTmaLD_AGxTmaST")
+BARRIERS = ("ST", "STMC", "LD", "LDMC", "TmaST", "TmaSTMC", "TmaLD", "RSxLD_AGxST", "RSxLDMC_AGxSTMC",
+            "RSxTmaLD_AGxTmaST")
 
 
 class Operation:
@@ -31,15 +35,19 @@ class Operation:
 
     def phases(self):
         """Of each channel: {name: (begin, end)} on the device's clock."""
-        return [{phase["phaseName"]: (phase["pTimer"], phase["states"].get(recording.KERNEL_PHASE_STOP, (0, 0))[1])
-                 for _, phase in self.run.under.get((number, "KernelPhase"), [])} for number, _ in self.channels]
+        return [{phase["phaseName"]: (phase["pTimer"],
+                                      phase["states"].get(recording.KERNEL_PHASE_STOP, (0, 0))[1])
+                 for _, phase in self.run.under.get((number, "KernelPhase"), [])}
+                 for number, _ in self.channels]
 
     def spans(self):
-        return [(channel["pTimer"], channel["states"].get(recording.KERNEL_CH_STOP, (0, 0))[1]) for _, channel in self.channels]
+        return [(channel["pTimer"], channel["states"].get(recording.KERNEL_CH_STOP, (0, 0))[1])
+                for _, channel in self.channels]
 
     def initial_sync(self):
         """Longest of all channels, or None."""
-        return max((phase["initial_sync"][1] - phase["initial_sync"][0] for phase in self.phases() if "initial_sync" in phase),
+        return max((phase["initial_sync"][1] - phase["initial_sync"][0] for phase in self.phases()
+                    if "initial_sync" in phase),
                    default=None)
 
 
@@ -92,7 +100,8 @@ def heads_and_tails(runs, count, captured):
 @check("symmetric-eager: nChannels KernelCh, each stopped")
 def _(runs):
     return every((o for o in eager(runs) if o.event["nChannels"]),
-                 lambda o: len(o.channels) == o.event["nChannels"] and all(c["stops"] == 1 for _, c in o.channels))
+                 lambda o: len(o.channels) == o.event["nChannels"] and
+                 all(c["stops"] == 1 for _, c in o.channels))
 
 
 @check("symmetric-channels: their ids are 0 to nChannels - 1")
@@ -112,7 +121,8 @@ class Group:
 
     def one_head(self):
         head, tails = self.operations[0], self.operations[1:]
-        return head.event["nChannels"] > 0 and bool(tails) and not any(o.event["nChannels"] or o.channels for o in tails)
+        return (head.event["nChannels"] > 0 and bool(tails) and
+                not any(o.event["nChannels"] or o.channels for o in tails))
 
 
 @check("symmetric-captured: announces channels, and no KernelCh comes")
@@ -152,7 +162,8 @@ def _(runs):
             pairs += [(before, o)] if before else []
             last[(id(o.run), o.call)] = o
     return every((o for _, o in pairs), lambda o: all(
-        min(begin for begin, _ in o.spans()) >= max(end for _, end in before.spans()) for before, after in pairs if after is o))
+        min(begin for begin, _ in o.spans()) >= max(end for _, end in before.spans())
+        for before, after in pairs if after is o))
 
 
 @check("behind-replay: an eager symmetric call behind a replay has its own stamps")
@@ -182,13 +193,15 @@ def _(runs):
     for o in operations:
         places.setdefault((id(o.run), o.event["kernelVariant"]), set()).add(o.event["kernelVariant_at"])
     return every(operations, lambda o: len(places[(id(o.run), o.event["kernelVariant"])]) == 1 and
-                 o.event["algo_at"] == o.event["kernelVariant_at"] + len(o.event["kernelVariant"].split("_", 1)[0]) + 1)
+                 o.event["algo_at"] == o.event["kernelVariant_at"] +
+                 len(o.event["kernelVariant"].split("_", 1)[0]) + 1)
 
 
 @check("tags: of the call at its Coll, also at each replay")
 def _(runs):
     calls = [o for o in all_of(runs) if o.event["userTag"] is not None and o.call]
-    return every((o for o in calls if o.run.events[o.call]["userTag"]), lambda o: o.event["userTag"] == o.run.events[o.call]["userTag"])
+    return every((o for o in calls if o.run.events[o.call]["userTag"]),
+                 lambda o: o.event["userTag"] == o.run.events[o.call]["userTag"])
 
 
 @check("tags-as-given: the top bit, too")
@@ -199,7 +212,8 @@ def _(runs):
 
 @check("tags-alltoall: the call's tag at its P2ps")
 def _(runs):
-    p2ps = [Any(number, event) for run in runs for number, event in run.of("P2p") if event["userTag"] is not None]
+    p2ps = [Any(number, event) for run in runs for number, event in run.of("P2p")
+            if event["userTag"] is not None]
     return every(p2ps, lambda p: p.event["userTag"] == 2000)
 
 
@@ -241,7 +255,8 @@ def _(runs):
     """Each LATE operation of all ranks: the last rank came LATE_NS later than the others."""
     by_number = {}
     for o in all_of(runs):
-        if o.symmetric and o.event["count"] == LATE and o.event["algo"] in BARRIERS and o.initial_sync() is not None:
+        if (o.symmetric and o.event["count"] == LATE and o.event["algo"] in BARRIERS and
+            o.initial_sync() is not None):
             by_number.setdefault(o.event["seqNumber"], {})[o.event["rank"]] = o
     together = [sorted(ranks.items()) for ranks in by_number.values() if len(ranks) > 1]
 
@@ -259,9 +274,11 @@ class Together:
 
 @check("broadcast: without a configuration of its own, no Coll")
 def _(runs):
-    calls = [Any(number, event) for run in runs for number, event in run.of("CollApi") if event["func"] == "Broadcast"]
+    calls = [Any(number, event) for run in runs for number, event in run.of("CollApi")
+             if event["func"] == "Broadcast"]
     of = {(id(o.run), o.call) for o in all_of(runs)}
-    return every(calls, lambda c: not any((id(run), c.number) in of for run in runs if run.events.get(c.number) is c.event))
+    return every(calls, lambda c: not any((id(run), c.number) in of for run in runs
+                                          if run.events.get(c.number) is c.event))
 
 
 def is_tail(o):
@@ -269,9 +286,11 @@ def is_tail(o):
 
 
 def after_pause(runs, symmetric):
-    """Of recordings with NI_RECORDER_PAUSE: operations with KernelCh behind those that had none because it was not in the mask."""
+    """Of recordings with NI_RECORDER_PAUSE: operations with KernelCh behind those that had none because it
+    was not in the mask."""
     for run in runs:
-        silent = [i for i, o in enumerate(run.operations) if o.symmetric == symmetric and not o.channels and not o.captured and
+        silent = [i for i, o in enumerate(run.operations) if o.symmetric == symmetric and not o.channels and
+                  not o.captured and
                   not is_tail(o)]
         if silent and any(o.channels for o in run.operations[:silent[0]]):
             yield from (o for o in run.operations[silent[-1] + 1:] if o.channels and o.symmetric == symmetric)

@@ -1,6 +1,7 @@
-# How scripts/gpu_validate.sh makes a run and keeps what it says: the table, the machine, the layout of ranks that works here,
-# one run of gpu_drive with its verdict. Sourced by it, before stages.sh. Variables used: build plugin GPU nccl cuda version
-# release standin out WORK PYTHON seconds t0 mps keep fake; set here: layout layouts turns ranks stage run.
+# How scripts/gpu_validate.sh makes a run and keeps what it says: the table, the machine, the layout of ranks
+# that works here, one run of gpu_drive with its verdict. Sourced by it, before stages.sh. Variables used:
+# build plugin GPU nccl cuda version release standin out WORK PYTHON seconds t0 mps keep fake; set here:
+# layout layouts turns ranks stage run.
 # shellcheck disable=SC2154
 layout=hostid turns=1 # turns: ranks take turns on one GPU, so times contain waiting
 layouts=()            # all that work
@@ -35,19 +36,22 @@ machine() {
   elif [ -n "$standin" ]; then
     echo "gpu:      none: $standin stands in for the driver, nothing here says anything about a GPU"
   else
-    timeout 30 nvidia-smi --query-gpu=name,driver_version,memory.total,compute_mode,mig.mode.current --format=csv,noheader 2>/dev/null | sed 's/^/gpu:      /'
+    timeout 30 nvidia-smi --query-gpu=name,driver_version,memory.total,compute_mode,mig.mode.current \
+      --format=csv,noheader 2>/dev/null | sed 's/^/gpu:      /'
   fi
   echo "nccl:     $version ($nccl)"
   [ $fake = 1 ] && return
   "$build/nccl-inspector" doctor --find-nccl 2>/dev/null | while read -r so; do
-    [ "$so" = "$nccl" ] || echo "          also there: $("$GPU/gpu_drive" --version-of "$so" 2>/dev/null) ($so)"
+    [ "$so" = "$nccl" ] ||
+      echo "          also there: $("$GPU/gpu_drive" --version-of "$so" 2>/dev/null) ($so)"
   done
   echo "python:   $(timeout 120 "$PYTHON" -c 'import torch, sys; print(sys.version.split()[0], "torch", torch.__version__, "CUDA", torch.version.cuda,
     "NCCL", ".".join(map(str, torch.cuda.nccl.version())))' 2>/dev/null || echo "${PYTHON:-none}, no PyTorch")"
   env | sed -n 's/^\(NCCL_[A-Z0-9_]*=\|CUDA_[A-Z_]*=\|TORCH_NCCL_[A-Z_]*=\)/env:      \1/p'
 }
 
-# drive NAME LIMIT [NAME=value ...] [options of gpu_drive]: a run with the plugin, unless the variables say another one.
+# drive NAME LIMIT [NAME=value ...] [options of gpu_drive]: a run with the plugin, unless the variables say
+# another one.
 # Leaves $run/truth and $run/logs.
 drive() {
   local name=$1 limit=$2 rc why
@@ -85,17 +89,19 @@ drive() {
   return $rc
 }
 reason() { # the last of what gpu_drive and NCCL complained of
-  grep -a 'gpu_drive: rank\|gpu_drive: a rank\|gpu_drive: nothing\|gpu_drive: time\|NCCL WARN' "$1" | grep -av ' is at$' | tail -n 1 | cut -c1-200
+  grep -a 'gpu_drive: rank\|gpu_drive: a rank\|gpu_drive: nothing\|gpu_drive: time\|NCCL WARN' "$1" |
+    grep -av ' is at$' | tail -n 1 | cut -c1-200
 }
 
-# rows NAME [--all] [options of gpu_check]: what the checkers say of the last run. Without --all, what is well becomes one
-# row, and only what is not has its own. The logs of a run that is well go.
+# rows NAME [--all] [options of gpu_check]: what the checkers say of the last run. Without --all, what is well
+# becomes one row, and only what is not has its own. The logs of a run that is well go.
 rows() {
   local name=$1 bad=0 all=0 verdict what figures n=0 line=''
   shift
   [ "${1:-}" = --all ] && all=1 && shift
   [ $turns = 1 ] && set -- --shared-gpu "$@"
-  # A stand-in's device is a clock and its proxy a thread that a busy machine keeps waiting: times prove nothing there.
+  # A stand-in's device is a clock and its proxy a thread that a busy machine keeps waiting: times prove
+  # nothing there.
   [ $fake = 0 ] && [ -z "$standin" ] || set -- --any-timing "$@"
   local -a partial=()
   grep -q 'how=\(abort\|lost\)' "$run"/truth/*.txt && partial=(--partial)
@@ -106,7 +112,8 @@ rows() {
     if [ $all = 1 ] || [ "$verdict" != ok ]; then row "$verdict" "$stage" "$name: $what" "$figures"; fi
   done < <("$GPU/gpu_check" "$@" "$run/truth" "$run/logs" 2>"$run/check.err")
   [ -s "$run/check.err" ] && sed 's/^/        /' "$run/check.err" | head -n 12
-  # An operation that was aborted is rightly called incomplete; everything else must be complete for the user's tool, too.
+  # An operation that was aborted is rightly called incomplete; everything else must be complete for the
+  # user's tool, too.
   if ! "$build/nccl-inspector" check -q "${partial[@]}" "$run/logs" >"$run/inspector" 2>&1 && [ ${#partial[@]} = 0 ]; then
     bad=1
     row FAIL "$stage" "$name: nccl-inspector check" "$(tail -n 1 "$run/inspector" | cut -c1-200)"
@@ -116,7 +123,7 @@ rows() {
   return $bad
 }
 
-# ---- what works here? ---------------------------------------------------------------------------------------------
+# ---- what works here? --------------------------------------------------------------------------------------
 start_mps() {
   export CUDA_MPS_PIPE_DIRECTORY=$WORK/mps CUDA_MPS_LOG_DIRECTORY=$WORK/mps
   mkdir -p "$WORK/mps"
@@ -130,14 +137,17 @@ stop_mps() {
   unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
 }
 
-try() { # layout [NAME=value ...]: does one AllReduce work? The first one of a machine reads NCCL from its disk.
+# layout [NAME=value ...]: does one AllReduce work? The first one of a machine reads NCCL from its disk.
+try() {
   layout=$1
   shift
   tries=$((${tries:-0} + 1))
   run=$WORK/probe-$tries-$layout
   mkdir -p "$run"
-  env NCCL_DEBUG=INFO "$@" NCCL_PROFILER_PLUGIN="$plugin" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$run/logs" timeout -k 5 100 \
-    "$GPU/gpu_drive" --out "$run/truth" --nccl "$nccl" "${cuda[@]}" --ranks $ranks --seconds 60 --stall 60 --layout "$layout" --plans probe \
+  env NCCL_DEBUG=INFO "$@" NCCL_PROFILER_PLUGIN="$plugin" NCCL_INSPECTOR_ENABLE=1 \
+    NCCL_INSPECTOR_DUMP_DIR="$run/logs" timeout -k 5 100 \
+    "$GPU/gpu_drive" --out "$run/truth" --nccl "$nccl" \
+    "${cuda[@]}" --ranks $ranks --seconds 60 --stall 60 --layout "$layout" --plans probe \
     >"$run/out" 2>&1
 }
 # What containers are known to lack, one at a time: memory by cuMem, a large /dev/shm, multicast.
@@ -152,7 +162,8 @@ try_remedies() { # layout: as try; what helps stays set
     [ -z "$first" ] && first=$run
     [ $rc = 77 ] && return 77
     if [ $rc = 0 ]; then
-      [ -n "$r" ] && export "${vars[@]}" && row info probe "set from here on" "$r: without it, $(reason "$first/out")"
+      [ -n "$r" ] &&
+        export "${vars[@]}" && row info probe "set from here on" "$r: without it, $(reason "$first/out")"
       return 0
     fi
   done
@@ -165,7 +176,8 @@ stage_probe() {
   stage=probe mps_runs=0
   [ $fake = 1 ] || gpus=$(timeout 30 nvidia-smi -L 2>/dev/null | grep -c '^GPU')
   if [ -n "$forced" ]; then
-    try "$forced" || { row FAIL probe "layout $forced" "$(reason "$run/out")"; tail -n 20 "$run/out"; exit 1; }
+    try "$forced" ||
+      { row FAIL probe "layout $forced" "$(reason "$run/out")"; tail -n 20 "$run/out"; exit 1; }
     layouts=("$forced") layout=$forced
     [ "$forced" != gpus ] || turns=0
     row ok probe "used below" "layout $forced, $ranks ranks, NCCL $version"
@@ -219,17 +231,20 @@ stage_probe() {
   layout=${layouts[0]}
   row info probe "used below" "layout $layout, $ranks ranks, NCCL $version"
   if [ $fake = 0 ]; then
-    NCCL_PROFILER_PLUGIN=$plugin NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$WORK/doctor timeout 60 "$build/nccl-inspector" doctor --nccl "$nccl" >"$WORK/doctor.txt" 2>&1
+    NCCL_PROFILER_PLUGIN=$plugin NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$WORK/doctor timeout 60 \
+      "$build/nccl-inspector" doctor --nccl "$nccl" >"$WORK/doctor.txt" 2>&1
     row info probe "nccl-inspector doctor" "ended with $?; $(grep -m 1 'is release' "$WORK/doctor.txt" | cut -c1-160)"
   fi
 }
 
-# ---- the end ------------------------------------------------------------------------------------------------------
+# ---- the end -----------------------------------------------------------------------------------------------
 save() { # what there is so far, without what is large
-  tar -C "$WORK" --exclude=./mps --exclude='callbacks-*' --exclude=./recordings -czf "$out/details.tar.gz" . 2>/dev/null
+  tar -C "$WORK" --exclude=./mps --exclude='callbacks-*' --exclude=./recordings -czf "$out/details.tar.gz" . \
+    2>/dev/null
   # What comes back from such a machine is often limited.
   [ "$(stat -c %s "$out/details.tar.gz")" -lt 15000000 ] ||
-    tar -C "$WORK" --exclude=./mps --exclude='callbacks-*' --exclude=./recordings --exclude='*/logs' -czf "$out/details.tar.gz" . 2>/dev/null
+    tar -C "$WORK" --exclude=./mps --exclude='callbacks-*' --exclude=./recordings --exclude='*/logs' -czf \
+    "$out/details.tar.gz" . 2>/dev/null
   table >"$out/table.txt"
   { cat test/gpu/validation_head.md; echo; sed 's/^/    /' "$out/machine.txt"; echo; echo '| verdict | stage | what | figures |'; echo '|---|---|---|---|'
     sed 's/|/\\|/g;s/\t/ | /g;s/^/| /;s/$/ |/' "$out/table.tsv"; } >"$out/validation.md"

@@ -1,7 +1,8 @@
-# The stages of scripts/gpu_validate.sh; sourced by it. Each is a function stage_<name> that appends rows to the table.
+# The stages of scripts/gpu_validate.sh; sourced by it. Each is a function stage_<name> that appends rows to
+# the table.
 # A row: verdict (ok, FAIL, info), stage, what, figures. What they call is in runs.sh.
 # shellcheck disable=SC2154
-# ---- correctness --------------------------------------------------------------------------------------------------
+# ---- correctness -------------------------------------------------------------------------------------------
 stage_shapes() {
   local l p best=$layout plans=dtypes,p2p,alltoall,groups,graph,split,nonblocking,comms
   for l in "${layouts[@]}"; do
@@ -47,15 +48,18 @@ stage_versions() {
       row info versions "v$v" "the plugin does not have it"
     else
       local -a how=(--plans 'mix,p2p') check=()
-      # Before v4 the plugin is told no communicator's name, and device stamps do not exist; v1 calls ncclUint8 a Float64.
+      # Before v4 the plugin is told no communicator's name, and device stamps do not exist; v1 calls
+      # ncclUint8 a Float64.
       [ $v -ge 4 ] || how=(--plans mix) check=(--unnamed --any-timing)
       # Without kernel events and without a network nothing calls back at a graph's replay; `mix` has one.
       [ $v -ge 3 ] || how=(--plans groups)
       # The fake speaks what nccl-sim speaks.
-      refusable=$((fake && v < 4)) drive "v$v" 40 NI_FORCE_PLUGIN="$plugin" NCCL_PROFILER_PLUGIN="$build/test/force_v$v.so" "${how[@]}" \
+      refusable=$((fake && v < 4)) drive "v$v" 40 NI_FORCE_PLUGIN="$plugin" \
+        NCCL_PROFILER_PLUGIN="$build/test/force_v$v.so" "${how[@]}" \
         --iterations 3 --max-bytes 4194304 || continue
       local seen
-      seen=$(cat "$run"/logs/*.gz 2>/dev/null | gzip -dcq 2>/dev/null | grep -ao '"interface":"v[0-9]"' | sort -u | tr -d '"\n')
+      seen=$(cat "$run"/logs/*.gz 2>/dev/null | gzip -dcq 2>/dev/null | grep -ao '"interface":"v[0-9]"' |
+        sort -u | tr -d '"\n')
       [ "$seen" = "interface:v$v" ] || row FAIL versions "v$v" "the log says ${seen:-nothing}"
       rows "v$v" "${check[@]}"
     fi
@@ -67,7 +71,8 @@ stage_algos() {
   for algo in Ring Tree; do
     for proto in Simple LL LL128; do
       # NCCL refuses what this machine's links do not carry; that is no finding.
-      if refusable=1 drive "$algo-$proto" 30 NCCL_ALGO=$algo NCCL_PROTO=$proto --plans probe,probe --max-bytes 1048576; then
+      if refusable=1 drive "$algo-$proto" 30 NCCL_ALGO=$algo NCCL_PROTO=$proto --plans probe,probe \
+        --max-bytes 1048576; then
         rows "$algo-$proto"
       fi
     done
@@ -80,13 +85,15 @@ stage_sweep() {
   drive sweep 120 NCCL_ALLGATHERV_ENABLE=0 --plans sweep --iterations 5 --max-bytes $max && rows sweep --all
 }
 
-# ---- recordings ---------------------------------------------------------------------------------------------------
+# ---- recordings --------------------------------------------------------------------------------------------
 stage_record() {
   local gpu n=0 f name sim=$version
   [ "$release" -ge 23100 ] && sim=2.30 # the newest that nccl-sim plays
   gpu=$(gpu_name)
-  # With the setting every Broadcast has its kernel events; that 2.29 hides them otherwise is looked at in `shapes`.
-  drive record 60 NCCL_ALLGATHERV_ENABLE=0 NCCL_PROFILER_PLUGIN="$build/test/recorder.so" NI_RECORDER_FILE="$WORK/callbacks-%p.rec" --plans mix,groups --iterations 2 \
+  # With the setting every Broadcast has its kernel events; that 2.29 hides them otherwise is looked at in
+  # `shapes`.
+  drive record 60 NCCL_ALLGATHERV_ENABLE=0 NCCL_PROFILER_PLUGIN="$build/test/recorder.so" \
+    NI_RECORDER_FILE="$WORK/callbacks-%p.rec" --plans mix,groups --iterations 2 \
     --max-bytes 4194304 || return
   mkdir -p "$WORK/recordings"
   for f in "$WORK"/callbacks-*.rec; do
@@ -94,7 +101,8 @@ stage_record() {
     mv "$f" "$WORK/recordings/$name.rec"
     n=$((n + 1))
     rm -rf "$WORK/replay"
-    if NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$WORK/replay timeout 60 "$build/nccl-sim" --quiet --plugin "$plugin" --nccl "$sim" \
+    if NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$WORK/replay timeout 60 "$build/nccl-sim" --quiet \
+      --plugin "$plugin" --nccl "$sim" \
       --replay "$WORK/recordings/$name.rec" --truth "$WORK/replay.truth" >"$WORK/replay.out" 2>&1 &&
       "$build/nccl-sim" --verify "$WORK/replay.truth" "$WORK/replay" >"$WORK/replay.out" 2>&1; then
       row ok record "rank $((n - 1)): replayed" "$(tail -n 1 "$WORK/replay.out")"
@@ -104,27 +112,33 @@ stage_record() {
   done
   [ $n -gt 0 ] || { row FAIL record "recordings" "the recorder wrote none"; return; }
   "$GPU/gpu_contract" "$WORK"/recordings/*.rec >"$WORK/contract.rows" 2>&1
-  while IFS=$'\t' read -r verdict what figures; do [ "$verdict" = FAIL ] && row FAIL record "contract: $what" "$figures"; done <"$WORK/contract.rows"
-  row "$(grep -q '^ok' "$WORK/contract.rows" && echo ok || echo FAIL)" record "contract" "$(grep -c '^ok' "$WORK/contract.rows") statements about NCCL hold"
+  while IFS=$'\t' read -r verdict what figures; do
+    [ "$verdict" = FAIL ] && row FAIL record "contract: $what" "$figures"
+  done <"$WORK/contract.rows"
+  row "$(grep -q '^ok' "$WORK/contract.rows" && echo ok || echo FAIL)" record "contract" \
+    "$(grep -c '^ok' "$WORK/contract.rows") statements about NCCL hold"
   pack_recordings
 }
 gpu_name() {
-  sed -n 's/.*device=\([^ ]*\).*/\1/p' "$WORK"/probe-*/truth/truth-0.txt 2>/dev/null | head -n 1 | tr 'A-Z' 'a-z' | sed 's/nvidia_//;s/[^a-z0-9]/-/g'
+  sed -n 's/.*device=\([^ ]*\).*/\1/p' "$WORK"/probe-*/truth/truth-0.txt 2>/dev/null | head -n 1 |
+    tr 'A-Z' 'a-z' | sed 's/nvidia_//;s/[^a-z0-9]/-/g'
 }
 pack_recordings() {
   gzip -9 -n -f "$WORK"/recordings/*.rec
-  { echo "Recorded by test/plugins/recorder.c during scripts/gpu_validate.sh:"; cat "$out/machine.txt"; } >"$WORK/recordings/$(gpu_name)-nccl$version-$layout.txt"
+  { echo "Recorded by test/plugins/recorder.c during scripts/gpu_validate.sh:"; cat "$out/machine.txt"; } \
+    >"$WORK/recordings/$(gpu_name)-nccl$version-$layout.txt"
   tar -C "$WORK" -czf "$out/recordings.tar.gz" recordings
 }
 
-# ---- what NCCL 2.31 brought: symmetric kernels, their phases, tags -------------------------------------------------
+# ---- what NCCL 2.31 brought: symmetric kernels, their phases, tags -----------------------------------------
 # Windows of symmetric memory want ranks that reach each other's memory; elsewhere the tags are still seen.
 stage_symmetric() {
   local best=$layout l n=0 f
   local -a vars=()
   [ "$release" -ge 23100 ] || { row info symmetric "symmetric kernels, tags" "not in this release: 2.31 is the first that tells of them"; return; }
   for l in multirank gpus; do [[ " ${layouts[*]} " != *" $l "* ]] || layout=$l; done
-  [[ $standin != *no_device* ]] || vars=(NCCL_P2P_DISABLE=0 NCCL_CUMEM_ENABLE=1 NCCL_TOPO_FILE="$PWD/test/gpu/no_device/nvlink.xml")
+  [[ $standin != *no_device* ]] ||
+    vars=(NCCL_P2P_DISABLE=0 NCCL_CUMEM_ENABLE=1 NCCL_TOPO_FILE="$PWD/test/gpu/no_device/nvlink.xml")
   drive symmetric 60 "${vars[@]}" --plans probe,symmetric,tags --iterations 3 && rows symmetric --any-timing # captured ones have the host's time
   if recorded symmetric-recorded "${vars[@]}" --plans probe,symmetric,tags --iterations 3; then
     inferences '' "$WORK"/callbacks-*.rec
@@ -135,7 +149,8 @@ stage_symmetric() {
     done
     pack_recordings
   fi
-  # The same through v6, which has neither tag nor name of the kernel: what can be told of symmetric kernels there.
+  # The same through v6, which has neither tag nor name of the kernel: what can be told of symmetric kernels
+  # there.
   recorded symmetric-v6 "${vars[@]}" NI_FORCE_PLUGIN="$build/test/recorder.so" NCCL_PROFILER_PLUGIN="$build/test/force_v6.so" \
     --plans symmetric --iterations 2 && inferences 'v6: ' "$WORK"/callbacks-*.rec
   # KernelCh out of the mask and back in: device and host count apart from there on.
@@ -144,9 +159,11 @@ stage_symmetric() {
   rm -f "$WORK"/callbacks-*.rec
   layout=$best
 }
-recorded() { # name [NAME=value ...] [options of gpu_drive]: as drive, with the recorder: $WORK/callbacks-PID.rec
+# name [NAME=value ...] [options of gpu_drive]: as drive, with the recorder: $WORK/callbacks-PID.rec
+recorded() {
   rm -f "$WORK"/callbacks-*.rec
-  drive "$1" 40 NCCL_PROFILER_PLUGIN="$build/test/recorder.so" NI_RECORDER_FILE="$WORK/callbacks-%p.rec" "${@:2}" --max-bytes 4194304
+  drive "$1" 40 NCCL_PROFILER_PLUGIN="$build/test/recorder.so" NI_RECORDER_FILE="$WORK/callbacks-%p.rec" \
+    "${@:2}" --max-bytes 4194304
 }
 inferences() { # seen_as recordings...: a row for each check; with `seen_as` only those that are new by it
   local seen_as=$1 verdict what figures
@@ -161,7 +178,7 @@ inferences() { # seen_as recordings...: a row for each check; with `seen_as` onl
   done < <("$PYTHON" test/gpu/inferences.py "$release" "${@:2}" 2>"$run/inferences.err" || [ ! -s "$run/inferences.err" ] || printf 'FAIL\tinferences.py\t%s\n' "$(tail -n 1 "$run/inferences.err")")
 }
 
-# ---- what does it cost? -------------------------------------------------------------------------------------------
+# ---- what does it cost? ------------------------------------------------------------------------------------
 presets=(
   "none NCCL_PROFILER_PLUGIN=none"
   "empty-mask-0 NCCL_PROFILER_PLUGIN=NOOP NI_NOOP_MASK=0"
@@ -190,7 +207,8 @@ stage_cost() {
     [ $((SECONDS - began)) -gt 100 ] || [ $((SECONDS - t0)) -ge "$seconds" ] && break
   done
   # Median over rounds and ranks, less that of the other preset.
-  sort -t$'\t' -k1,2 -k3n "$WORK/costs" 2>/dev/null | awk -F'\t' -v judged=$((fake == 0 && ${#standin} == 0)) '
+  sort -t$'\t' -k1,2 -k3n "$WORK/costs" 2>/dev/null |
+    awk -F'\t' -v judged=$((fake == 0 && ${#standin} == 0)) '
     function flush() { if (n) m[key] = v[int((n + 1) / 2)]; n = 0 }
     { k = $1 SUBSEP $2; if (k != key) { flush(); key = k; split($2, w, "_"); whats[$2] = 1; names[$1] = 1 } v[++n] = $3 }
     function us(name, what) { return m[name SUBSEP what] / 1e3 }
@@ -211,28 +229,35 @@ stage_cost() {
       }
     }' | sort -t$'\t' -k2 >"$WORK/cost.rows"
   row info cost "an operation's host time" "in brackets: to no plugin, to the empty one; medians over at most $rounds rounds and the ranks"
-  while IFS=$'\t' read -r verdict what figures; do row "$verdict" cost "$what" "$figures"; done <"$WORK/cost.rows"
+  while IFS=$'\t' read -r verdict what figures; do
+    row "$verdict" cost "$what" "$figures"
+  done <"$WORK/cost.rows"
   [ -s "$WORK/cost.rows" ] || row FAIL cost "presets" "no figures"
 }
 
-# ---- PyTorch and nccl-tests ---------------------------------------------------------------------------------------
+# ---- PyTorch and nccl-tests --------------------------------------------------------------------------------
 stage_torch() {
   local mode rank pids port=$((20000 + RANDOM % 20000)) bad how
-  [ $fake = 0 ] && timeout 120 "$PYTHON" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null || { row info torch "PyTorch" "not here"; return; }
+  [ $fake = 0 ] && timeout 120 "$PYTHON" -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null ||
+    { row info torch "PyTorch" "not here"; return; }
   local -a common=(GLOO_SOCKET_IFNAME=lo NCCL_DEBUG=INFO NCCL_PROFILER_PLUGIN="$plugin" NCCL_INSPECTOR_ENABLE=1 PYTHONUNBUFFERED=1 PYTHONFAULTHANDLER=1)
   [ "$layout" = gpus ] || common+=(NI_ONE_GPU=1 NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 NCCL_NET=Socket NCCL_NET_PLUGIN=none NCCL_MNNVL_ENABLE=0)
   for how in ddp fsdp torchrun; do
-    [ "$(rest)" -ge 45 ] || { row info torch "$seen_as" "not run: the time of --seconds $seconds was over"; continue; }
+    [ "$(rest)" -ge 45 ] ||
+      { row info torch "$seen_as" "not run: the time of --seconds $seconds was over"; continue; }
     run=$WORK/torch-$seen_as pids=() bad=0 port=$((port + 1)) mode=$seen_as
     mkdir -p "$run"
     if [ $seen_as = torchrun ]; then # as users start it; its agent sets the ranks' variables
       mode=ddp
       env "${common[@]}" NCCL_INSPECTOR_DUMP_DIR="$run/logs" timeout -k 5 "$(left 100)" "$PYTHON" -m torch.distributed.run --nnodes 1 \
-        --nproc-per-node $ranks --master-addr 127.0.0.1 --master-port $port test/gpu/torch_loop.py --mode $mode --out "$run/truth-%r.json" >"$run/out-all" 2>&1 || bad=$?
+        --nproc-per-node $ranks --master-addr 127.0.0.1 --master-port $port test/gpu/torch_loop.py \
+        --mode $mode --out "$run/truth-%r.json" >"$run/out-all" 2>&1 || bad=$?
     else
       for ((rank = 0; rank < ranks; rank++)); do
-        env RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "${common[@]}" NCCL_INSPECTOR_DUMP_DIR="$run/logs" \
-          timeout -k 5 "$(left 100)" "$PYTHON" test/gpu/torch_loop.py --mode $mode --out "$run/truth-%r.json" >"$run/out-$rank" 2>&1 &
+        env RANK=$rank WORLD_SIZE=$ranks LOCAL_RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+          "${common[@]}" NCCL_INSPECTOR_DUMP_DIR="$run/logs" \
+          timeout -k 5 "$(left 100)" "$PYTHON" test/gpu/torch_loop.py --mode $mode --out \
+          "$run/truth-%r.json" >"$run/out-$rank" 2>&1 &
         pids+=($!)
       done
       for p in "${pids[@]}"; do wait "$p" || bad=$?; done
@@ -244,7 +269,8 @@ stage_torch() {
     fi
     while IFS=$'\t' read -r verdict what figures; do row "$verdict" torch "$seen_as: $what" "$figures"; done \
       < <("$PYTHON" test/gpu/torch_check.py "$run" 2>"$run/check.err" || printf 'FAIL\tchecker\t%s\n' "$(tail -n 1 "$run/check.err")")
-    "$build/nccl-inspector" check -q "$run/logs" >"$run/inspector" 2>&1 && row ok torch "$seen_as: nccl-inspector check" "$(tail -n 1 "$run/inspector")" ||
+    "$build/nccl-inspector" check -q "$run/logs" >"$run/inspector" 2>&1 &&
+      row ok torch "$seen_as: nccl-inspector check" "$(tail -n 1 "$run/inspector")" ||
       row FAIL torch "$seen_as: nccl-inspector check" "$(tail -n 1 "$run/inspector" | cut -c1-200)"
     save
   done
@@ -258,8 +284,10 @@ stage_nccltests() {
   [ "$n" -ge 2 ] || { row info nccltests "nccl-tests" "needs two GPUs in one process; here is one"; return; }
   run=$WORK/nccltests
   mkdir -p "$run"
-  NCCL_PROFILER_PLUGIN="$plugin" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$run/logs" LD_LIBRARY_PATH="$(dirname "$nccl"):${LD_LIBRARY_PATH:-}" \
-    timeout -k 5 "$(left 90)" "$perf" -b 32M -e 256M -f 2 -g "$n" -n 20 -w 5 >"$run/out" 2>&1 || { row FAIL nccltests "all_reduce_perf" "$(tail -n 1 "$run/out")"; return; }
+  NCCL_PROFILER_PLUGIN="$plugin" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$run/logs" \
+    LD_LIBRARY_PATH="$(dirname "$nccl"):${LD_LIBRARY_PATH:-}" \
+    timeout -k 5 "$(left 90)" "$perf" -b 32M -e 256M -f 2 -g "$n" -n 20 -w 5 >"$run/out" 2>&1 ||
+    { row FAIL nccltests "all_reduce_perf" "$(tail -n 1 "$run/out")"; return; }
   # Its out-of-place bus bandwidth is column 8. Ours: the median over ranks and operations of that size.
   awk '$1 ~ /^[0-9]+$/ && NF >= 12 {print $1, $8}' "$run/out" | while read -r bytes theirs; do
     ours=$(gzip -dcq "$run"/logs/*.gz | grep -aE "\"coll\":\"AllReduce\".*\"nccl_tests_size_bytes\":${bytes}[,}]" | sed -n 's/.*"coll_busbw_gbs":\([0-9.]*\).*/\1/p' | sort -n | awk '{v[NR] = $1} END {print v[int((NR + 1) / 2)]}')

@@ -1,7 +1,7 @@
 """What torch_loop.py did against the plugin's logs: torch_check.py DIR, with truth-*.json and logs/ in it.
 
-Rows on stdout, as gpu_check's: verdict, what, figures. Gradients are reduced exactly once a step, so the bytes of all
-AllReduces (DDP), or of all ReduceScatters times the ranks (FSDP), are steps x parameters x 4.
+Rows on stdout, as gpu_check's: verdict, what, figures. Gradients are reduced exactly once a step, so the
+bytes of all AllReduces (DDP), or of all ReduceScatters times the ranks (FSDP), are steps x parameters x 4.
 """
 import glob
 import gzip
@@ -26,7 +26,8 @@ def row(good, what, figures):
     print(f"{verdict}\t{what}\t{figures}")
 
 
-row(len(truths) > 0 and all(t["pid"] in ops for t in truths), "logs", f"{len(ops)} processes with records, {len(truths)} ranks; "
+row(len(truths) > 0 and all(t["pid"] in ops for t in truths), "logs",
+    f"{len(ops)} processes with records, {len(truths)} ranks; "
     f"PyTorch {truths[0]['torch'] if truths else '?'}, NCCL {truths[0]['nccl'] if truths else '?'}")
 for t in truths:
     mine = ops.get(t["pid"], [])
@@ -35,16 +36,19 @@ for t in truths:
         what, share = "AllReduce", 1
     else:
         what, share = "ReduceScatter", t["world"]
-    grads = [o for o in mine if o["coll"] == what and o["coll_datatype"] == "ncclFloat32" and o["coll_msg_size_bytes"] >= 4096]
+    grads = [o for o in mine if o["coll"] == what and o["coll_datatype"] == "ncclFloat32" and
+             o["coll_msg_size_bytes"] >= 4096]
     got = sum(o["coll_msg_size_bytes"] for o in grads) * share
     row(got == want, f"rank {t['rank']}: gradients", f"{got} bytes in {len(grads)} {what}s, {want} expected")
     if t["mode"] == "fsdp":
         n = sum(o["coll"] == "AllGather" and o["coll_msg_size_bytes"] * t["world"] >= 4096 for o in mine)
         row(n >= t["steps"], f"rank {t['rank']}: parameters", f"{n} AllGathers in {t['steps']} steps")
     marked = [o for o in mine if o["coll"] == "AllReduce" and o["coll_msg_size_bytes"] == t["marker_bytes"]]
-    row(len(marked) == t["markers"] and all(o["coll_datatype"] == "ncclFloat64" for o in marked), f"rank {t['rank']}: own operations",
+    row(len(marked) == t["markers"] and all(o["coll_datatype"] == "ncclFloat64" for o in marked),
+        f"rank {t['rank']}: own operations",
         f"{len(marked)} of {t['markers']} AllReduces of {t['marker_bytes']} B")
-    shown = [o for o in mine if o.get("coll_src") != "api"]  # the others are known from their call only: Broadcast since 2.29
+    # the others are known from their call only: Broadcast since 2.29
+    shown = [o for o in mine if o.get("coll_src") != "api"]
     gpu = sum(o["coll_timing_source"] == "kernel_gpu" for o in shown)
     row(gpu >= 0.99 * len(shown) if shown else False, f"rank {t['rank']}: timed by the GPU",
         f"{gpu} of {len(shown)}; {len(mine) - len(shown)} known from their call only")

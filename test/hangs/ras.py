@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """What NCCL's RAS would answer of a made-up job, and whether `hang --ras` says of it what was planted.
 
-Counts come from the world's own programs: neither the plugin's lines nor its boxes are asked. Each case is looked at by
-black boxes (as score.py does) and by two answers of RAS, 320 s apart, the later one at the moment of the boxes.
+Counts come from the world's own programs: neither the plugin's lines nor its boxes are asked. Each case is
+looked at by black boxes (as score.py does) and by two answers of RAS, 320 s apart, the later one at the
+moment of the boxes.
 
     ras.py --exporter build/nccl-inspector --seeds 0-4       the kinds that hang long ago, and the quiet ones
     ras.py --short --least 0.95                              some of each; fails below that share, or with a false alarm
 
 A case is one in which RAS *can tell* when a culprit is dead by then, or has launched fewer collectives of a
-communicator than another living rank of it: by the programs, not by what was answered. What it cannot tell (who owes a
-Send, a size, a kernel that hangs) must not be called certain, and of healthy jobs none may be called HANG.
+communicator than another living rank of it: by the programs, not by what was answered. What it cannot tell
+(who owes a Send, a size, a kernel that hangs) must not be called certain, and of healthy jobs none may be
+called HANG.
 """
 
 import argparse
@@ -171,7 +173,8 @@ def todo(o):
 
 def tell(row, what):
     print("%s, seed %d: %s; truth %s, lagging %s, named %s\n    RAS:    %s\n    plugin: %s"
-          % (row.name, row.seed, what, sorted(row.truth), sorted(row.lag), sorted(row.named), row.said.sentence[:300],
+          % (row.name, row.seed, what, sorted(row.truth), sorted(row.lag), sorted(row.named),
+             row.said.sentence[:300],
              row.plugin.sentence[:200]))
     for d in row.differ[:3]:
         print("    differs: " + d)
@@ -214,7 +217,8 @@ def main():
     print("%d hangs that RAS can tell: verdict right in %d, verdict and ranks in %d, the plugin names one of them in %d"
           % (len(tells), sum(r.verdict for r in tells), len(right), sum(r.same for r in tells)))
     print("%d hangs that it cannot: %d called HANG by what lags behind, %d CANNOT TELL, %d not yet or no hang"
-          % (len(silent), *(sum(r.said.answer in a for r in silent) for a in (("hang",), ("cannot_tell",), ("not_yet", "no_hang")))))
+          % (len(silent), *(sum(r.said.answer in a for r in silent)
+                            for a in (("hang",), ("cannot_tell",), ("not_yet", "no_hang")))))
     print("%d jobs that do not hang: %d called HANG" % (len(other), len(alarms)))
     print("%d ranks compared beside the plugin in %d jobs: differences in %d"
           % (sum(r.compared for r in rows), len(rows), len(differ)))

@@ -219,7 +219,8 @@ class Look:
             '"comm":{"name":%s,"hash":"0x%x","rank":%d,"n_ranks":%d,"nnodes":%d,"gpu_index":null,'
             '"gpu_uuid":null,'
             '"gpu_pci":null,"init_ns":%d}'
-            % ("null" if box.unnamed() else '"%s"' % comm.name, comm.hash, comm.place[r.number], len(comm.members), self.nodes(comm), unix(begin)),
+            % ("null" if box.unnamed() else '"%s"' % comm.name, comm.hash, comm.place[r.number],
+               len(comm.members), self.nodes(comm), unix(begin)),
         )
         written, last_stats = [0, 0], None
         ops = self.ops(r, comm.name)

@@ -1,20 +1,24 @@
-# For test/cases/{fault,life,load,hostile}_*.sh: run the scripted host (test/host/host.c) against the plugin, compare its
-# logs with what it did. Sourced; sets HOST and BOXES (0: there is no /dev/shm), beside what test/lib/case.sh has.
+# For test/cases/{fault,life,load,hostile}_*.sh: run the scripted host (test/host/host.c) against the plugin,
+# compare its logs with what it did. Sourced; sets HOST and BOXES (0: there is no /dev/shm), beside what
+# test/lib/case.sh has.
 # shellcheck shell=bash
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/case.sh"
 HOST=$BUILD/test/host/host
 need "$HOST" "$PLUGIN"
 own_boxes
 
-# The address sanitizer of gcc 12 takes no care of its allocator's locks at fork(): a child that allocates while a thread
-# of the parent did may wait for ever. Children that start anew (fork ... init) are left to the other builds.
+# The address sanitizer of gcc 12 takes no care of its allocator's locks at fork(): a child that allocates
+# while a thread of the parent did may wait for ever. Children that start anew (fork ... init) are left to the
+# other builds.
 own_init() { [ "$VARIANT" != asan ]; }
 
-# The plugin frees nothing at exit, because callbacks may still run; preloaded objects come before the sanitizer's.
+# The plugin frees nothing at exit, because callbacks may still run; preloaded objects come before the
+# sanitizer's.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0:verify_asan_link_order=0:abort_on_error=0:exitcode=99}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=0:exitcode=99:die_after_fork=0:report_thread_leaks=0}
 
-# host [NAME=value ...] verbs...: runs the script. Leaves $TMP/logs, $TMP/truth, $TMP/out and NCCL's log in $TMP/nccl.log.
+# host [NAME=value ...] verbs...: runs the script. Leaves $TMP/logs, $TMP/truth, $TMP/out and NCCL's log in
+# $TMP/nccl.log.
 host() {
   local -a vars=()
   while [[ $1 == *=* ]]; do vars+=("$1"); shift; done
@@ -63,13 +67,15 @@ checked() {
 
 # said TEXT: NCCL's log must have the text; unsaid: must not.
 said() {
-  grep -q -- "$1" "$TMP/nccl.log" 2>/dev/null || { fail "$CASE: NCCL's log does not say: $1"; tail -n 5 "$TMP/nccl.log" 2>/dev/null; }
+  grep -q -- "$1" "$TMP/nccl.log" 2>/dev/null ||
+    { fail "$CASE: NCCL's log does not say: $1"; tail -n 5 "$TMP/nccl.log" 2>/dev/null; }
 }
 unsaid() {
   if grep -q -- "$1" "$TMP/nccl.log" 2>/dev/null; then fail "$CASE: NCCL's log says: $1"; fi
 }
 
-# In mounts of the case's own: what it mounts goes with it, however it ends. Begins the case anew; before anything is made.
+# In mounts of the case's own: what it mounts goes with it, however it ends. Begins the case anew; before
+# anything is made.
 own_mounts() {
   [ -z "${NI_OWN_MOUNTS:-}" ] || return 0
   unshare --mount --propagation private true 2>/dev/null || skip "needs root: unshare --mount is refused"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """verify.py LOGS TRUTH [option ...]   compares every record of a log with what the host did (truth.h).
 
-For each communicator: every value of every record; nothing twice; every operation that is known to be finished is there,
-or lies in a gap line whose counts add up to the accounting; the accounting of the final line closes exactly.
+For each communicator: every value of every record; nothing twice; every operation that is known to be
+finished is there, or lies in a gap line whose counts add up to the accounting; the accounting of the final
+line closes exactly.
   --lost N|MIN-MAX    so many finished operations may be missing, all of them accounted for (default 0)
   --open              operations that the host calls "half" or "open" may have records (P2P whose count is unknown)
   --no-final          the process died: final lines may be missing, and what was not marked finished too
@@ -36,7 +37,8 @@ ap = argparse.ArgumentParser()
 ap.add_argument("logs")
 ap.add_argument("truth")
 ap.add_argument("--lost", default="0")
-for flag in ("open", "no-final", "unflushed", "no-control", "no-p2p", "kernel-only", "no-rollup", "incomplete", "cut", "started-free"):
+for flag in ("open", "no-final", "unflushed", "no-control", "no-p2p", "kernel-only", "no-rollup",
+             "incomplete", "cut", "started-free"):
     ap.add_argument("--" + flag, action="store_true")
 ap.add_argument("--min-size", type=int, default=0)
 ap.add_argument("--sample", type=int, default=1)
@@ -121,20 +123,24 @@ def expected(c, h, kind, n, run):
     if kind == "c":
         func = FUNC[n % 5]
         tests = size * ranks if func in ("AllGather", "ReduceScatter") else size
-        factor = {"AllReduce": 2 * (ranks - 1) / ranks, "AllGather": (ranks - 1) / ranks, "ReduceScatter": (ranks - 1) / ranks}
-        e = {"coll": func, "coll_sn": n // 5, "coll_algo": ALGO[n % 3], "coll_proto": PROTO[n // 3 % 3], "coll_root": n % ranks}
+        factor = {"AllReduce": 2 * (ranks - 1) / ranks, "AllGather": (ranks - 1) / ranks,
+                  "ReduceScatter": (ranks - 1) / ranks}
+        e = {"coll": func, "coll_sn": n // 5, "coll_algo": ALGO[n % 3], "coll_proto": PROTO[n // 3 % 3],
+             "coll_root": n % ranks}
         f = factor.get(func, 1.0)
     else:
         func = "Recv" if n % 2 else "Send"
         tests, f = size, 1.0
         e = {"p2p": func, "p2p_sn": n, "p2p_peer": rank if mode == "self" else (rank + 1) % ranks}
     p = "coll_" if kind == "c" else "p2p_"
-    e.update({p + "msg_size_bytes": size, p + "datatype": dtype, p + "nchannels": nch, "rec_sn": n, "nccl_tests_size_bytes": tests})
+    e.update({p + "msg_size_bytes": size, p + "datatype": dtype, p + "nchannels": nch, "rec_sn": n,
+              "nccl_tests_size_bytes": tests})
     if mode == "self":
         e.update({p + "timing_source": "collective_cpu", p + "algobw_gbs": None, p + "busbw_gbs": None})
     elif not A.timing:
         alg = tests / exec_ns
-        e.update({p + "timing_source": "kernel_gpu", p + "exec_time_ns": exec_ns, p + "exec_time_us": us, p + "algobw_gbs": alg, p + "busbw_gbs": alg * f})
+        e.update({p + "timing_source": "kernel_gpu", p + "exec_time_ns": exec_ns, p + "exec_time_us": us,
+                  p + "algobw_gbs": alg, p + "busbw_gbs": alg * f})
     return e
 
 
@@ -261,7 +267,8 @@ for h, c in sorted(comms.items()):
             err("0x%x: no comm line" % h)
         for path, v in c.comm_lines:
             name = c.init[3]
-            if (v["name"] is None) != (name is None) or v["rank"] != c.init[0] or abs(v["init_ns"] - c.init[2]) > 10**10:
+            if ((v["name"] is None) != (name is None) or v["rank"] != c.init[0] or
+                abs(v["init_ns"] - c.init[2]) > 10**10):
                 err("0x%x: comm line %s, truth %s" % (h, v, c.init))
         if len({v["init_ns"] for _, v in c.comm_lines}) > 1:
             err("0x%x: its comm lines differ" % h)
@@ -291,7 +298,8 @@ for h, c in sorted(comms.items()):
                     if r is not None and not A.open:
                         err("0x%x %s %d never finished and has a record" % (h, kind, n))
                     continue
-                if (A.no_p2p and kind == "p") or e[p + "msg_size_bytes"] < A.min_size or (A.kernel_only and mode == "self"):
+                if ((A.no_p2p and kind == "p") or e[p + "msg_size_bytes"] < A.min_size or (
+                    A.kernel_only and mode == "self")):
                     filtered += 1
                     if r is not None:
                         err("0x%x %s %d should be filtered" % (h, kind, n))
@@ -301,7 +309,8 @@ for h, c in sorted(comms.items()):
                         uncertain = True
                         continue
                     filtered += 1
-                    counted.append((e[p[:-1]], e[p + "msg_size_bytes"], e.get(p + "timing_source"), e.get(p + "exec_time_ns")))
+                    counted.append((e[p[:-1]], e[p + "msg_size_bytes"], e.get(p + "timing_source"),
+                                    e.get(p + "exec_time_ns")))
                     if r is not None:
                         err("0x%x %s %d should be sampled away" % (h, kind, n))
                     continue
@@ -350,10 +359,13 @@ for h, c in sorted(comms.items()):
             if A.no_rollup:
                 if c.rollups[name]:
                     err("0x%x %s: roll-ups %s" % (h, name, c.rollups[name][:2]))
-            elif not dropped.get("write_error") and not A.live:  # the last minute's roll-ups go with the process
+            elif (not dropped.get("write_error") and
+                  not A.live):  # the last minute's roll-ups go with the process
                 for n, r in recs.items():
-                    counted.append((r[p[:-1]], r[p + "msg_size_bytes"], r[p + "timing_source"], r[p + "exec_time_ns"]))
-                known = not process_drops and not uncertain and not dropped.get("expired") and all(x[3] is not None for x in counted)
+                    counted.append((r[p[:-1]], r[p + "msg_size_bytes"], r[p + "timing_source"],
+                                    r[p + "exec_time_ns"]))
+                known = (not process_drops and not uncertain and not dropped.get("expired") and
+                         all(x[3] is not None for x in counted))
                 for e in rollup_errors(h, name, c.rollups[name], counted if known else None, f):
                     err(e)
             left = f["started"] - f["written"] - flt - sum(dropped.values()) - f["incomplete"] - f["in_flight"]
@@ -361,7 +373,8 @@ for h, c in sorted(comms.items()):
                 err("0x%x %s: the accounting misses %d: %s" % (h, name, left, f))
             if not A.started_free and f["started"] != started:
                 err("0x%x %s: started %d, the host started %d" % (h, name, f["started"], started))
-            if f["written"] != len(recs) + sum(v for k, v in dropped.items() if k == "expired") and not process_drops:
+            if (f["written"] != len(recs) + sum(v for k, v in dropped.items() if k == "expired") and
+                not process_drops):
                 err("0x%x %s: written %d, %d records in the files" % (h, name, f["written"], len(recs)))
             if flt != filtered and not A.started_free:
                 err("0x%x %s: filtered %d, not %d" % (h, name, flt, filtered))
@@ -370,7 +383,8 @@ for h, c in sorted(comms.items()):
                 err("0x%x %s: %d missing (%s..), dropped_by says %s" % (h, name, len(missing), missing[:5], dropped))
             stated += sum(dropped.values())
             if not A.started_free and not A.open and not dropped:
-                if (f["incomplete"] if A.incomplete else f["in_flight"]) != unfinished or (A.incomplete and f["in_flight"]):
+                if ((f["incomplete"] if A.incomplete else f["in_flight"]) != unfinished or (
+                    A.incomplete and f["in_flight"])):
                     err("0x%x %s: %d unfinished, the log says %s" % (h, name, unfinished, f))
                 if A.incomplete and len([i for i in c.incomplete if i["kind"] == name]) != f["incomplete"]:
                     err("0x%x %s: %d incomplete lines" % (h, name, len(c.incomplete)))
@@ -380,7 +394,8 @@ for h, c in sorted(comms.items()):
             for n in missing:
                 if not any(g["rec_sn_from"] <= n <= g["rec_sn_to"] for g in gaps):
                     err("0x%x %s %d is missing and in no gap line" % (h, name, n))
-if not A.no_control and not A.no_final and not A.unflushed and not (A.open or A.started_free) and lost != stated + sum(process_drops.values()):
+if (not A.no_control and not A.no_final and not A.unflushed and not (A.open or A.started_free) and
+    lost != stated + sum(process_drops.values())):
     err("%d lost, the final lines state %d and of the process %s" % (lost, stated, process_drops))
 want_strays = {k: int(v) for k, v in (s.split("=") for s in A.stray)}
 if not A.no_control and strays != want_strays and not A.unflushed:

@@ -10,7 +10,8 @@ def bucket_edge(ns):
 
 
 def rollup_errors(h, name, rolls, want, final):
-    """Yields what is wrong. want: (func, size, timing, exec_ns) of all operations that were counted; None where the files do not tell."""
+    """Yields what is wrong. want: (func, size, timing, exec_ns) of all operations that were counted; None
+    where the files do not tell."""
     count = sum(r["count"] for r in rolls)
     if count != final["written"] + final["filtered_by"].get("sampled", 0):
         yield "0x%x %s: roll-ups count %d, the final line says %s" % (h, name, count, final)
@@ -32,7 +33,8 @@ def rollup_errors(h, name, rolls, want, final):
     got, is_, hists = {}, {}, ({}, {})
     for r in rolls:
         g = got.setdefault(None if others else (r["func"], r["timing_source"]), [0, 0, 0, 1 << 63, 0])
-        g[:] = [g[0] + r["count"], g[1] + r["sum_bytes"], g[2] + r["sum_ns"], min(g[3], r["min_ns"]), max(g[4], r["max_ns"])]
+        g[:] = [g[0] + r["count"], g[1] + r["sum_bytes"], g[2] + r["sum_ns"], min(g[3], r["min_ns"]),
+                max(g[4], r["max_ns"])]
         for k, v in r.get("hist", {}).items():
             hists[0][int(k)] = hists[0].get(int(k), 0) + v
     exact = {}
@@ -47,5 +49,6 @@ def rollup_errors(h, name, rolls, want, final):
         yield "0x%x %s: histograms are %s, the operations' %s" % (h, name, hists[0], hists[1])
     for r in rolls:
         ns = exact.get((r["func"], r["msg_size_bytes"], r["timing_source"]))
-        if "msg_size_to_bytes" not in r and r["func"] != "(others)" and (not ns or r["count"] > len(ns) or r["min_ns"] not in ns or r["max_ns"] not in ns):
+        if ("msg_size_to_bytes" not in r and r["func"] != "(others)" and (
+            not ns or r["count"] > len(ns) or r["min_ns"] not in ns or r["max_ns"] not in ns)):
             yield "0x%x %s: roll-up %s, operations %s" % (h, name, r, ns)

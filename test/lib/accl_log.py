@@ -4,7 +4,8 @@
     accl_log.py check NAME LOGS     exits with 1 and says what is not so
     accl_log.py read LOGS FILE...   compares count, function, number, bytes, algorithm and length of each collective
 
-Two ranks on two hosts with two communicators each: the job's and one of its own. Hosts have underlines in their names, pids are alike.
+Two ranks on two hosts with two communicators each: the job's and one of its own. Hosts have underlines in
+their names, pids are alike.
 """
 import collections
 import gzip
@@ -15,11 +16,13 @@ import sys
 import kineto_cases
 from kineto_cases import need
 
-PROXY = ("proxy_gpu_wait_us", "proxy_network_us", "proxy_peer_wait_us", "proxy_flush_us", "proxy_gpu_recv_wait_us")
+PROXY = ("proxy_gpu_wait_us", "proxy_network_us", "proxy_peer_wait_us", "proxy_flush_us",
+         "proxy_gpu_recv_wait_us")
 WORLD = 0xbeefcafe12345678
 
 
-def coll(rank, n_ranks, func, sn, size, us, channels=4, reported=None, gpu=True, kernels=None, tick=123456, algo="Ring", proto="Simple"):
+def coll(rank, n_ranks, func, sn, size, us, channels=4, reported=None, gpu=True, kernels=None, tick=123456,
+         algo="Ring", proto="Simple"):
     kernels = channels if kernels is None else kernels
     source = "gpu_globaltimer" if gpu else "cpu_wallclock"
     bw = size / 1e9 / (us / 1e6)
@@ -56,10 +59,13 @@ def job(folder, last=lambda rank: summary(), slow=0, n=2):
             us = 150.30 + i + (0 if rank else slow)
             text += coll(rank, n, "AllReduce", i, 4194304, us, tick=10**9 + 20000 * i)
             if i % 4 == 0:
-                text += coll(rank, n, "AllGather", i // 4, 1048576, 80.01 + i, channels=256, reported=0, kernels=16, proto="LL128")
-        text += coll(rank, n, "Broadcast", 0, 64, 7, gpu=False, algo="Tree") + coll(rank, n, "Reduce", 0, 64, 3, gpu=False, kernels=0)
+                text += coll(rank, n, "AllGather", i // 4, 1048576, 80.01 + i, channels=256, reported=0,
+                             kernels=16, proto="LL128")
+        text += coll(rank, n, "Broadcast", 0, 64, 7, gpu=False,
+                     algo="Tree") + coll(rank, n, "Reduce", 0, 64, 3, gpu=False, kernels=0)
         write(folder, rank, WORLD, text + last(rank))
-        write(folder, 0, 0x1234 + rank, coll(0, 1, "AllReduce", 5, 1024, 9.5) + summary(old=True), f"mi300_node{rank}")
+        write(folder, 0, 0x1234 + rank, coll(0, 1, "AllReduce", 5, 1024, 9.5) + summary(old=True),
+              f"mi300_node{rank}")
 
 
 def check_job(logs):
@@ -68,14 +74,19 @@ def check_job(logs):
         me = [x for x in logs[rank]["ops"] if x["of"] == (rank, 2)]
         need(len(me) == 52 and len(logs[rank]["ops"]) == 53, len(me))
         reduces = [x for x in me if x["func"] == "AllReduce"]
-        need([x["coll_sn"] for x in reduces] == list(range(40)) and reduces[3]["ns"] == 153300 and reduces[3]["bytes"] == 4194304, reduces[3])
-        need(reduces[0]["coll_algo"] == "RING" and reduces[0]["coll_proto"] == "SIMPLE" and reduces[0]["coll_timing_source"] == "kernel_gpu", reduces[0])
+        need([x["coll_sn"] for x in reduces] == list(range(40)) and reduces[3]["ns"] == 153300 and
+             reduces[3]["bytes"] == 4194304, reduces[3])
+        need(reduces[0]["coll_algo"] == "RING" and reduces[0]["coll_proto"] == "SIMPLE" and
+             reduces[0]["coll_timing_source"] == "kernel_gpu", reduces[0])
         gather = [x for x in me if x["func"] == "AllGather"]
-        need(gather[1]["ns"] == 84010 and gather[1]["coll_nchannels"] == 16 and gather[1]["coll_proto"] == "LL128", gather[1])
+        need(gather[1]["ns"] == 84010 and gather[1]["coll_nchannels"] == 16 and
+             gather[1]["coll_proto"] == "LL128", gather[1])
         need([x["coll_timing_source"] for x in me[-2:]] == ["kernel_cpu", "collective_cpu"], me[-2:])
-        need(not any(k in x for x in me for k in ("coll_enqueue_ns", "event_trace_ts", "coll_gpu_start_delta_ns")), me[0])
+        need(not any(k in x for x in me
+                     for k in ("coll_enqueue_ns", "event_trace_ts", "coll_gpu_start_delta_ns")), me[0])
         p, meta = logs[rank]["process"], logs[rank]["meta"]
-        need(meta["hostname"] == f"mi300_node{rank}" and meta["pid"] == 4711 and meta["rec_mechanism"] == "accl" and p["world_size"] == 2, meta)
+        need(meta["hostname"] == f"mi300_node{rank}" and meta["pid"] == 4711 and
+             meta["rec_mechanism"] == "accl" and p["world_size"] == 2, meta)
 
 
 def stats(folder, comm=f"0x{WORLD:x}"):
@@ -89,7 +100,8 @@ def stats(folder, comm=f"0x{WORLD:x}"):
 
 
 def died(folder):
-    """With a communicator that nothing was recorded of, and a file of that process that somebody else wrote."""
+    """With a communicator that nothing was recorded of, and a file of that process that somebody else
+    wrote."""
     job(folder, lambda rank: "" if rank else summary())
     write(folder, 1, 0x77, "", "mi300_node{}")
     write(folder, 1, 0x78, "{}\n", "mi300_node{}")
@@ -111,14 +123,16 @@ def check(name, folder):
     need(set(final) == ({0} if name in ("died", "cut") else {0, 1}), final)
     if name == "lost":
         c = final[1]["coll"]
-        need((c["started"], c["written"], c["dropped_by"], c["in_flight"]) == (61, 52, {"pool_full": 7}, 2), c)
+        need((c["started"], c["written"], c["dropped_by"], c["in_flight"]) == (61, 52, {"pool_full": 7}, 2),
+             c)
 
 
 def of_logs(folder):
     out = collections.Counter()
     for me in kineto_cases.read(folder).values():
         for x in me["ops"]:
-            out[(x["comm"], x["of"], x["func"], x["coll_sn"], x["bytes"], x["ns"], x.get("coll_algo"), x.get("coll_proto"))] += 1
+            out[(x["comm"], x["of"], x["func"], x["coll_sn"], x["bytes"], x["ns"], x.get("coll_algo"),
+                 x.get("coll_proto"))] += 1
     return out
 
 
@@ -133,7 +147,9 @@ def of_files(paths):
             p = line.get("coll_perf")
             if p:
                 ns = int(p["coll_exec_time_us"] * 1000 + 0.5)
-                out[("0x" + path.rsplit("_0x", 1)[1].split(".")[0], (line["header"]["rank"], line["header"]["n_ranks"]), p["coll"], p["coll_sn"], p["coll_msg_size_bytes"], ns,
+                out[("0x" + path.rsplit("_0x", 1)[1].split(".")[0],
+                     (line["header"]["rank"], line["header"]["n_ranks"]), p["coll"], p["coll_sn"],
+                     p["coll_msg_size_bytes"], ns,
                      p["coll_algo"].upper(), p["coll_proto"].upper())] += 1
     return out
 

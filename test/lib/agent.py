@@ -23,7 +23,8 @@ if not os.path.exists(BUILD + "/nccl-inspector-live"):
 
 
 def wait_for(what, test, seconds=20.0):
-    """What test() gives when it is true; a failure that names it after so many seconds, ten times as many under a sanitizer.
+    """What test() gives when it is true; a failure that names it after so many seconds, ten times as many
+    under a sanitizer.
     `what` may be a function: what there is instead is then said as of the end of the wait."""
     end = time.monotonic() + seconds * (10 if os.environ.get("NI_VARIANT") else 3)
     while True:
@@ -64,15 +65,18 @@ class Place:
         return p
 
     def job(self, scenario, settings=None, logs=None, before=()):
-        """Begins a job in a scenario's words; its environment gets the settings, its command the words before it."""
+        """Begins a job in a scenario's words; its environment gets the settings, its command the words before
+        it."""
         path = "%s/job%d.scn" % (self.folder, len(self.running))
         with open(path, "w") as f:
             f.write("# a job for the agent\n" + scenario)
         env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "SLURM_"))}
-        env.update(NCCL_INSPECTOR_ENABLE="1", NCCL_INSPECTOR_DUMP_DIR=logs or self.logs, NCCL_INSPECTOR_BLACKBOX=self.boxes,
+        env.update(NCCL_INSPECTOR_ENABLE="1", NCCL_INSPECTOR_DUMP_DIR=logs or self.logs,
+                   NCCL_INSPECTOR_BLACKBOX=self.boxes,
                    NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS="200000")
         env.update(settings or {})
-        return self.spawn([*before, BUILD + "/nccl-sim", "--quiet", "--plugin", BUILD + "/libnccl-profiler-inspector.so", "--scenario", path],
+        return self.spawn([*before, BUILD + "/nccl-sim", "--quiet", "--plugin",
+                           BUILD + "/libnccl-profiler-inspector.so", "--scenario", path],
                           env=env, stdout=subprocess.DEVNULL, stderr=open(self.folder + "/job.err", "a"))
 
 
@@ -89,7 +93,8 @@ class Agent:
     def start(self):
         open(self.err, "w").close()
         self.process = self.place.spawn(
-            [BIN, "agent", "--foreground", "--listen", "127.0.0.1:0", "--state-dir", self.state, "--box-dir", self.place.boxes]
+            [BIN, "agent", "--foreground", "--listen", "127.0.0.1:0", "--state-dir", self.state, "--box-dir",
+             self.place.boxes]
             + self.options, env=self.env, stderr=open(self.err, "a"))
         self.url = None
 
@@ -183,7 +188,8 @@ def lines(folder):
 
 
 def truth(folder):
-    """What the logs say, by (rank, function): operations, bytes, time in flight in ns, of those with a kernel time; bus bytes and time."""
+    """What the logs say, by (rank, function): operations, bytes, time in flight in ns, of those with a kernel
+    time; bus bytes and time."""
     sums = collections.defaultdict(lambda: collections.Counter())
     for l in lines(folder):
         kind = "coll" if "coll_perf" in l else "p2p" if "p2p_perf" in l else None

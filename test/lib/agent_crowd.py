@@ -8,7 +8,8 @@ JOB = "set ranks=2 nodes=1 rate=50 time_scale=0.05\ncomm c\nloop times=3000\ncol
 
 def forged(place, uids):
     """A sound box for each, whose process is ours: pid and start time are right, the user is another."""
-    one = forge_box.forge(place.boxes + "/", ops=0, pid=os.getpid(), life="alive", dir="/tmp/job", file="/tmp/job/forged-pid1-1.jsonl.gz",
+    one = forge_box.forge(place.boxes + "/", ops=0, pid=os.getpid(), life="alive", dir="/tmp/job",
+                          file="/tmp/job/forged-pid1-1.jsonl.gz",
                           line='{"process":{"pid":1}}')
     for uid in uids:
         path = "%s/nccl-inspector-forged-pid%d-%016x.box" % (place.boxes, uid, uid)
@@ -36,10 +37,12 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "SLURM_"))}
     env.update(NCCL_INSPECTOR_ENABLE="1", NCCL_INSPECTOR_DUMP_DIR=logs, NCCL_INSPECTOR_BLACKBOX=place.boxes,
                NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS="200000")
-    place.spawn(["setpriv", "--reuid", str(REAL), "--regid", str(REAL), "--clear-groups", agent.BUILD + "/nccl-sim", "--quiet",
-                 "--plugin", agent.BUILD + "/libnccl-profiler-inspector.so", "--scenario", folder + "/job.scn"],
+    place.spawn(["setpriv", "--reuid", str(REAL), "--regid", str(REAL), "--clear-groups",
+                 agent.BUILD + "/nccl-sim", "--quiet", "--plugin",
+                 agent.BUILD + "/libnccl-profiler-inspector.so", "--scenario", folder + "/job.scn"],
                 env=env, stdout=subprocess.DEVNULL, stderr=open(folder + "/job.err", "a"))
-    agent.wait_for("series of the real job, of user %d" % REAL, lambda: figure(a, "operations_total", user=str(REAL)))
+    agent.wait_for("series of the real job, of user %d" % REAL,
+                   lambda: figure(a, "operations_total", user=str(REAL)))
     if figure(a, "job_processes", user=str(REAL)) < 1 or figure(a, "agent_reader_restarts_total"):
         sys.exit("FAIL: the real job has no process, or readers crash: %s" % a.get("/metrics")[:4000])
     left = figure(a, "agent_users_left_out")

@@ -22,7 +22,8 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     jobs, seen = 0, []
     while a.process.poll() is None:
         # Some jobs end, and some go on with one process after the other.
-        place.job(JOB % (jobs % 7, jobs % 7), {"SLURM_JOB_ID": str(jobs // 40)}, "%s/job-%d" % (place.logs, jobs)).wait()
+        place.job(JOB % (jobs % 7, jobs % 7), {"SLURM_JOB_ID": str(jobs // 40)},
+                  "%s/job-%d" % (place.logs, jobs)).wait()
         jobs += 1
         try:
             at = (a.now()["time_ns"] - first) / 1e9
@@ -30,11 +31,13 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
         except OSError:
             break
         seen.append((at, now))
-        print("%8.0f s  %.1f MB  %d descriptors  %d series  ring %d bytes  %d jobs" % (at, *now, jobs), flush=True)
+        print("%8.0f s  %.1f MB  %d descriptors  %d series  ring %d bytes  %d jobs" % (at, *now, jobs),
+              flush=True)
     if not seen or seen[-1][0] < 0.9 * TURNS:
         sys.exit("FAIL: the day ended at %.0f s with %s\n%s" % (seen[-1][0] if seen else 0, a.process.returncode, a.text()))
-    # Medians of 7 looks each: one may find a reader that has just begun, or none. The sampler's clock is the machine's: it has
-    # made all its buffers once it has written to the ring twice, which is some seconds later than the first hour ends.
+    # Medians of 7 looks each: one may find a reader that has just begun, or none. The sampler's clock is the
+    # machine's: it has made all its buffers once it has written to the ring twice, which is some seconds
+    # later than the first hour ends.
     middle = lambda part: [statistics.median(s[i] for _, s in part) for i in range(3)]
     written = sorted({s[3] for _, s in seen if s[3]})[:2]
     hour, late = middle([x for x in seen if x[0] >= 3600 and x[1][3] >= written[-1]][:7]), middle(seen[-7:])

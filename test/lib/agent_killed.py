@@ -1,5 +1,5 @@
-"""For test/cases/agent/agent_killed.sh: a rank of a job is killed, long before --stuck-after. Its row stays, named killed, and the
-verdict on the hang that follows is there within ten seconds of the death."""
+"""For test/cases/agent/agent_killed.sh: a rank of a job is killed, long before --stuck-after. Its row stays,
+named killed, and the verdict on the hang that follows is there within ten seconds of the death."""
 import subprocess, sys, tempfile, time
 import agent
 
@@ -37,10 +37,12 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     sentence = agent.wait_for("a verdict", lambda: of_job().get("hang"))
     took = time.monotonic() - died
     assert took < WITHIN_S * SLOW, "the verdict came after %.1f s" % took
-    assert sentence.startswith("HANG (") and "the process of rank 2" in sentence and "is gone" in sentence, sentence
+    assert (sentence.startswith("HANG (") and "the process of rank 2" in sentence and
+            "is gone" in sentence), sentence
     assert of_job()["state"] == "stuck", of_job()
     now = ranks()
-    assert sorted(now) == [0, 1, 2, 3] and [now[k]["alive"] for k in range(4)] == [True, True, False, True], now
+    assert (sorted(now) == [0, 1, 2, 3] and
+            [now[k]["alive"] for k in range(4)] == [True, True, False, True]), now
     assert now[2]["stuck"] == 0 and of_job()["processes"] == 3, (now[2], of_job())
     print("ok   %.1f s after the death: %s" % (took, sentence))
 

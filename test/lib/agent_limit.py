@@ -1,5 +1,6 @@
-"""For test/cases/agent/agent_limit.sh: a job that has run for a minute with short operations hangs. Its limit is the least there is,
-10 s (docs/hang.md): the agent's rows and `top` say stuck within 2 s after that, and `hang` says HANG; before it, all say no such thing."""
+"""For test/cases/agent/agent_limit.sh: a job that has run for a minute with short operations hangs. Its limit
+is the least there is, 10 s (docs/hang.md): the agent's rows and `top` say stuck within 2 s after that, and
+`hang` says HANG; before it, all say no such thing."""
 import json, subprocess, sys, tempfile, time
 import agent
 
@@ -26,11 +27,13 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
         return next((r for r in a.now()["ranks"] if r["function"] == "ReduceScatter"), None)
 
     def hang():
-        p = subprocess.run([agent.BIN, "hang", place.logs, "--box-dir", place.boxes, "--json", "--no-index"], capture_output=True, text=True)
+        p = subprocess.run([agent.BIN, "hang", place.logs, "--box-dir", place.boxes, "--json", "--no-index"],
+                           capture_output=True, text=True)
         return p.returncode, json.loads(p.stdout)
 
     def top_says_stuck():
-        return "stuck" in subprocess.run([agent.BIN, "top", "--once", "-a", a.url], capture_output=True, text=True).stdout.lower()
+        return "stuck" in subprocess.run([agent.BIN, "top", "--once", "-a", a.url], capture_output=True,
+                                         text=True).stdout.lower()
 
     time.sleep(60)  # a minute without a question: the job has to run for so long
     agent.wait_for("the operation that hangs", waiting, 120)
@@ -44,7 +47,8 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     assert top_says_stuck()
     code, answer = hang()
     assert code == 3 and answer["answer"] in ("hang_likely", "hang_certain"), answer["sentence"]
-    assert answer["hang_after_s"] == LIMIT_S and "rank 1 (sim-node0) never called it" in answer["sentence"], answer["sentence"]
+    assert (answer["hang_after_s"] == LIMIT_S and
+            "rank 1 (sim-node0) never called it" in answer["sentence"]), answer["sentence"]
     print("ok   stuck at an age of %.1f s; %s" % (row["age_s"], answer["sentence"]))
     job.kill()
     job.wait()

@@ -1,4 +1,5 @@
-"""For test/cases/agent/agent_locked.sh: the agent as its unit runs it (NI_BIN), and a job of another user that hangs."""
+"""For test/cases/agent/agent_locked.sh: the agent as its unit runs it (NI_BIN), and a job of another user
+that hangs."""
 import json, os, tempfile
 import agent
 
@@ -32,7 +33,8 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     with open(folder + "/hook", "w") as f:
         f.write(HOOK)
     os.chmod(folder + "/hook", 0o755)
-    a = agent.Agent(place, "--stuck-after", "2s", "--keep-ended", "2s", "--on-hang", folder + "/hook", "--on-hang", folder + "/said").wait()
+    a = agent.Agent(place, "--stuck-after", "2s", "--keep-ended", "2s", "--on-hang", folder + "/hook",
+                    "--on-hang", folder + "/said").wait()
     status = open("/proc/%d/status" % a.process.pid).read()
     for line in ("Seccomp:\t2", "NoNewPrivs:\t1", "Umask:\t0077"):
         assert line in status, status
@@ -40,14 +42,19 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
         scenario = f.read().split("\n", 1)[1].replace("nodes=2", "nodes=1")
     as_user = ["setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups"]
     job = place.job(scenario, {"SLURM_JOB_ID": "77"}, before=as_user)
-    said = json.load(open(agent.wait_for("a hang that is told", lambda: os.path.exists(folder + "/said") and folder + "/said", 40)))
+    said = json.load(open(agent.wait_for("a hang that is told",
+                                         lambda: os.path.exists(folder + "/said") and folder + "/said", 40)))
     assert "ReduceScatter 0 of communicator world: rank 2" in said.pop("hang")["sentence"], said
     assert int(said.pop("rights"), 16).bit_count() == 5, said
-    assert said == {"new privileges": "1", "mount": "Operation not permitted", "nice": "Operation not permitted", "code": "Operation not permitted",
-                    "netlink": "Address family not supported by protocol", "program": "done", "INET": "done", "mask": 0o077}, said
-    # Whose job it is can read what lies beside his logs, and so can his colleagues; what is the agent's nobody can.
+    assert said == {"new privileges": "1", "mount": "Operation not permitted",
+                    "nice": "Operation not permitted", "code": "Operation not permitted",
+                    "netlink": "Address family not supported by protocol", "program": "done", "INET": "done",
+                    "mask": 0o077}, said
+    # Whose job it is can read what lies beside his logs, and so can his colleagues; what is the agent's
+    # nobody can.
     hang = place.logs + "/nccl-inspector-hang"
-    for path, owner, mode in ((hang, UID, 0o755), (hang + "/verdict.txt", UID, 0o644), (hang + "/verdict.json", UID, 0o644)):
+    for path, owner, mode in ((hang, UID, 0o755), (hang + "/verdict.txt", UID, 0o644),
+                              (hang + "/verdict.json", UID, 0o644)):
         st = os.stat(path)
         assert (st.st_uid, st.st_mode & 0o777) == (owner, mode), (path, oct(st.st_mode), st.st_uid)
     for top, folders, files in os.walk(a.state):

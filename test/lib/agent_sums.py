@@ -19,7 +19,8 @@ KILLS = 20
 def counters(samples):
     """All that must never fall, by series: of jobs, not of the agent and the machine."""
     return {(name, tuple(sorted(labels.items()))): float(value) for name, series in samples.items()
-            if name.endswith(("_total", "_bucket", "_count")) and not name.startswith(tuple(agent.P + n for n in ("agent_", "host", "nic")))
+            if name.endswith(("_total", "_bucket", "_count")) and
+            not name.startswith(tuple(agent.P + n for n in ("agent_", "host", "nic")))
             for labels, value in series}
 
 
@@ -68,7 +69,8 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     a.wait()
     def counted():
         return sum(agent.total(a.metrics(), "operations_total", ()).values())
-    agent.wait_for(lambda: "all %d operations: %d\n%s" % (want, counted(), a.text()), lambda: counted() >= want)
+    agent.wait_for(lambda: "all %d operations: %d\n%s" % (want, counted(), a.text()),
+                   lambda: counted() >= want)
     samples = a.metrics()
     compare(samples, truth, "after %d kills" % kills)
     # What was started was written, as the accounts say, and nothing is lost.
@@ -81,14 +83,18 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
         sys.exit("FAIL: accounts: started %s, written %s, in the logs %s" % (dict(started), dict(written), by_rank))
     if agent.total(samples, "lost_operations_total", ()):
         sys.exit("FAIL: losses are told where there are none")
-    # A job that ends while no agent is there: its box is gone when the next one comes, and only the state says where its log lies.
+    # A job that ends while no agent is there: its box is gone when the next one comes, and only the state
+    # says where its log lies.
     for _ in range(10):
         job = place.job(JOB.replace("times=400", "times=100"))
-        agent.wait_for("some of the second job", lambda: sum(agent.total(a.metrics(), "operations_total", ()).values()) > want)
+        agent.wait_for("some of the second job",
+                       lambda: sum(agent.total(a.metrics(), "operations_total", ()).values()) > want)
         if job.poll() is None:
             break
-        want = sum(v["n"] for v in agent.truth(place.logs).values()) # it was over before a busy machine showed it: another one
-        agent.wait_for("all of it", lambda: sum(agent.total(a.metrics(), "operations_total", ()).values()) >= want)
+        # it was over before a busy machine showed it: another one
+        want = sum(v["n"] for v in agent.truth(place.logs).values())
+        agent.wait_for("all of it", lambda: sum(agent.total(a.metrics(), "operations_total",
+                                                            ()).values()) >= want)
     else:
         sys.exit("FAIL: ten jobs were over before any of them was seen")
     a.kill()
@@ -98,13 +104,16 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     want = sum(v["n"] for v in truth.values())
     a.start()
     compare(a.wait().metrics(), truth, "after a job that ended without us")
-    # Of one operation in ten there is a record; all count, by the roll-ups. The job has the number of those before.
-    names = ("operations_total", "started_operations_total", "written_operations_total", "message_bytes_total")
+    # Of one operation in ten there is a record; all count, by the roll-ups. The job has the number of those
+    # before.
+    names = ("operations_total", "started_operations_total", "written_operations_total",
+             "message_bytes_total")
     def numbers():
         samples = a.metrics()
         return [sum(agent.total(samples, n, ()).values()) for n in names]
     before = numbers()
-    place.job(JOB.replace("times=400", "times=100"), {"NCCL_INSPECTOR_SAMPLE": "1/10"}, logs=folder + "/sampled").wait()
+    place.job(JOB.replace("times=400", "times=100"), {"NCCL_INSPECTOR_SAMPLE": "1/10"},
+              logs=folder + "/sampled").wait()
     def sampled():
         more = [n - b for n, b in zip(numbers(), before)]
         return more[0] == more[1] > 0 and more
@@ -114,6 +123,7 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     # A fresh agent without that state reads the same from the logs alone.
     a.kill()
     b = agent.Agent(place, "--log-dir", place.logs, "--node", "sim-node0", name="second").wait()
-    agent.wait_for("all operations again", lambda: sum(agent.total(b.metrics(), "operations_total", ()).values()) >= want)
+    agent.wait_for("all operations again",
+                   lambda: sum(agent.total(b.metrics(), "operations_total", ()).values()) >= want)
     compare(b.metrics(), truth, "without the state")
     print("ok: %d operations of %d series through %d kills" % (want, len(truth), kills))

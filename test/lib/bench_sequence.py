@@ -1,10 +1,11 @@
-"""Does the bench raise a collective as NCCL does? Recordings of test/plugins/recorder.c, the bench's beside real ones.
+"""Does the bench raise a collective as NCCL does? Recordings of test/plugins/recorder.c, the bench's beside
+real ones.
 
     bench_sequence.py BENCH.rec REAL.rec.gz...    the real ones of one release; exit status 1 when something differs
 
-Of each eager AllReduce that is alone in its group: the calls about it and its parents on the starter's thread, in order, with
-states, parents and what its API call says; and those about its KernelChs on the poller's thread. Only kinds that the mask
-of Coll, P2p and KernelCh brings: recordings hold more.
+Of each eager AllReduce that is alone in its group: the calls about it and its parents on the starter's
+thread, in order, with states, parents and what its API call says; and those about its KernelChs on the
+poller's thread. Only kinds that the mask of Coll, P2p and KernelCh brings: recordings hold more.
 """
 import collections
 import gzip
@@ -35,7 +36,8 @@ def read(path):
             events[handle] = Event(KINDS.get(kind, kind), parent, group, rest, texts)
             calls.append(Call("start", thread, handle))
         elif what in (STOP, STATE) and handle in events:
-            calls.append(Call("stop" if what == STOP else "state %d" % struct.unpack_from("<i", body), thread, handle))
+            calls.append(Call("stop" if what == STOP else "state %d" % struct.unpack_from("<i", body), thread,
+                              handle))
     return calls, events
 
 
@@ -68,14 +70,17 @@ def launches(path):
             k = events[c.handle]
             text = "%s %s" % (family.get(c.handle, "another's " + k.kind), c.what)
             if c.what == "start":
-                text += ", parent %s, group %s" % (family.get(k.parent, k.parent), family.get(k.group, k.group))
+                text += ", parent %s, group %s" % (family.get(k.parent, k.parent),
+                                                   family.get(k.group, k.group))
             if c.what == "start" and k.kind == "GroupApi":
                 text += ", depth %d, graph %d" % (struct.unpack_from("<i", k.member, 4)[0], k.member[0])
             if c.what == "start" and k.kind == "CollApi":
-                same = k.texts == e.texts[:2] and struct.unpack_from("<Q", k.member, 8) == struct.unpack_from("<Q", e.member, 32)
+                same = (k.texts == e.texts[:2] and
+                        struct.unpack_from("<Q", k.member, 8) == struct.unpack_from("<Q", e.member, 32))
                 text += ", says %s" % ("what the Coll does" if same else "other things")
             starter.append(text)
-        poller = ["on %d threads, %s" % (len(pollers), "the starter's too" if pollers & threads else "not the starter's")]
+        poller = ["on %d threads, %s" % (len(pollers),
+                                         "the starter's too" if pollers & threads else "not the starter's")]
         poller += ["KernelCh %d %s" % (chs.index(c.handle), c.what) for c in calls if c.handle in chs]
         yield tuple(starter), tuple(poller)
 

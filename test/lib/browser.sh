@@ -1,4 +1,5 @@
-# For cases with a real browser, behind test/lib/case.sh: skips where there is none; sets tool, where test/browser/*.mjs and playwright-core are.
+# For cases with a real browser, behind test/lib/case.sh: skips where there is none; sets tool, where
+# test/browser/*.mjs and playwright-core are.
 # shellcheck shell=bash
 [ -x "${NI_CHROMIUM:-/usr/bin/chromium}" ] || skip "no /usr/bin/chromium (NI_CHROMIUM names another)"
 command -v npm >/dev/null && command -v node >/dev/null || skip "no npm or no node"

@@ -62,8 +62,8 @@ skip() {
   echo "$*"
   exit 77
 }
-# has_turn NUMBER: whether this row of a table runs: of NI_ROW_SHARE rows one, another one with each commit (test/runner.sh says after how
-# many this is); without a share each.
+# has_turn NUMBER: whether this row of a table runs: of NI_ROW_SHARE rows one, another one with each commit
+# (test/runner.sh says after how many this is); without a share each.
 has_turn() { [ -z "${NI_ROW_SHARE:-}" ] || [ $((($1 + ${NI_COMMITS:-0}) % NI_ROW_SHARE)) = 0 ]; }
 # skip_under VARIANT WHY
 skip_under() { [ "$VARIANT" != "$1" ] || skip "not under $1: $2"; }

@@ -1,4 +1,5 @@
-# For test/cases/counters/*.sh: sweeps as files, and what the commands say of them. Sourced; and what test/lib/case.sh has.
+# For test/cases/counters/*.sh: sweeps as files, and what the commands say of them. Sourced; and what
+# test/lib/case.sh has.
 # shellcheck shell=bash disable=SC2034
 . "$(dirname "${BASH_SOURCE[0]}")/case.sh"
 need "$INSPECTOR" python3
@@ -11,11 +12,18 @@ said() {
   local name=$1 code=$2 rc=0
   shift 2
   "$INSPECTOR" counters "$@" >"$TMP/said" 2>"$TMP/errors" || rc=$?
-  [ $rc = "$code" ] || { fail "$name: exit status $rc, expected $code:"; head -n 5 "$TMP/said" "$TMP/errors"; }
+  [ $rc = "$code" ] ||
+    { fail "$name: exit status $rc, expected $code:"; head -n 5 "$TMP/said" "$TMP/errors"; }
 }
 # has NAME PATTERN, hasnt NAME PATTERN: a line of the last one's output.
-has() { grep -qE -- "$2" "$TMP/said" "$TMP/errors" || { fail "$1: no line with '$2' in:"; head -n 12 "$TMP/said" "$TMP/errors"; }; }
-hasnt() { ! grep -qE -- "$2" "$TMP/said" "$TMP/errors" || fail "$1: says '$(grep -hE -- "$2" "$TMP/said" "$TMP/errors" | head -n 1)'"; }
+has() {
+  grep -qE -- "$2" "$TMP/said" "$TMP/errors" ||
+    { fail "$1: no line with '$2' in:"; head -n 12 "$TMP/said" "$TMP/errors"; }
+}
+hasnt() {
+  ! grep -qE -- "$2" "$TMP/said" "$TMP/errors" ||
+    fail "$1: says '$(grep -hE -- "$2" "$TMP/said" "$TMP/errors" | head -n 1)'"
+}
 # is NAME EXPRESSION: of Python, true of the last one's JSON, which is j; c(entity, counter) is a row of it.
 is() {
   python3 - "$TMP/said" "$2" <<'PY' || fail "$1: not so: $2"

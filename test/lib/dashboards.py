@@ -3,8 +3,9 @@
   dashboards.py names               every metric in them is in docs/agent.md, every recorded one in the rules; what dashboards and
                                     alerts need otherwise is there
   dashboards.py ask URL [NAME=REGEX ...]
-                                    asks the Prometheus at URL for each; an expression that it refuses is a failure; those that return
-                                    nothing are told. NAME=REGEX: values of the dashboards' variables (default: all)
+                                    asks the Prometheus at URL for each; an expression that it refuses is a
+                                    failure; those that return nothing are told. NAME=REGEX: values of the
+                                    dashboards' variables (default: all)
   dashboards.py serve               a fake agent: all metrics of docs/agent.md, growing, on a free port of 127.0.0.1, which it prints
 
 Ends with 1 when something is wrong; `ask --all`: also when an expression of a dashboard returns nothing.
@@ -20,9 +21,11 @@ import urllib.parse
 import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LABELS = {"job_id": ("77", "78"), "attempt": ("0",), "rank": ("0", "1", "2"), "gpu": ("0", "1"), "comm": ("dp", "tp"), "function": ("AllReduce",),
-          "size": ("1Mi-16Mi",), "cause": ("power", "thermal"), "verdict": ("likely",), "nic": ("cxi0", "cxi1", "cxi2"), "name": ("tx_held", "rx_held", "retries"),
-          "source": ("cxi",), "mode": ("user", "system"), "user": ("1001",), "version": ("0.1.0",), "uuid": ("GPU-1",), "pci": ("0000:1b:00.0",),
+LABELS = {"job_id": ("77", "78"), "attempt": ("0",), "rank": ("0", "1", "2"), "gpu": ("0", "1"),
+          "comm": ("dp", "tp"), "function": ("AllReduce",), "size": ("1Mi-16Mi",),
+          "cause": ("power", "thermal"), "verdict": ("likely",), "nic": ("cxi0", "cxi1", "cxi2"),
+          "name": ("tx_held", "rx_held", "retries"), "source": ("cxi",), "mode": ("user", "system"),
+          "user": ("1001",), "version": ("0.1.0",), "uuid": ("GPU-1",), "pci": ("0000:1b:00.0",),
           "result": ("sent", "dropped"), "node": ("n1",)}
 LABEL_WORDS = set(LABELS)
 PREFIX = "nccl_inspector_"
@@ -71,7 +74,8 @@ def expressions():
 
 
 def rules(path):
-    """The rules of a file: its own form of YAML is read here, one key a line, texts that go on below further in."""
+    """The rules of a file: its own form of YAML is read here, one key a line, texts that go on below further
+    in."""
     rule, key = None, None
     for line in open(path, encoding="utf-8"):
         text, indent = line.strip(), len(line) - len(line.lstrip())
@@ -83,7 +87,10 @@ def rules(path):
                 yield rule
             rule, key, depth = {}, m.group(2), 8
             rule[key] = m.group(3)
-        elif rule is not None and m and (indent == 8 or (indent == 10 and key in ("annotations", "labels", "severity", "summary", "description", "runbook_url"))):
+        elif (rule is not None and m and (
+              indent == 8 or (indent == 10 and
+                              key in ("annotations", "labels", "severity", "summary", "description",
+                                      "runbook_url")))):
             key, depth = m.group(2), indent
             rule[key] = "" if m.group(3) == "|" else m.group(3)
         elif rule is not None and key:
@@ -108,7 +115,8 @@ def check_names():
                 bad.append("%s: %s is recorded nowhere" % (where, word))
         for word in re.findall(r"(?<![:\w])" + PREFIX + r"(\w+)(?!\w*:)", expr):
             used.add(word)
-            if word not in known or known[word][0] == "histogram" and not re.search("_(bucket|sum|count)$", word):
+            if (word not in known or
+                known[word][0] == "histogram" and not re.search("_(bucket|sum|count)$", word)):
                 bad.append("%s: %s%s is not in docs/agent.md" % (where, PREFIX, word))
     for rule in alerts:
         if "alert" not in rule:
@@ -121,12 +129,14 @@ def check_names():
         if len(re.findall(r"\. ", rule.get("summary", ""))) < 1:
             bad.append("%s: its summary says what is, and not what to do next: %s" % (rule["alert"], rule.get("summary")))
         if not os.path.exists(ROOT + "/" + page) or (anchor and anchor not in [
-                re.sub(r"[^\w-]", "", h.strip().lower().replace(" ", "-")) for h in re.findall(r"^#+ (.*)", open(ROOT + "/" + page, encoding="utf-8").read(), re.M)]):
+                re.sub(r"[^\w-]", "", h.strip().lower().replace(" ", "-"))
+                for h in re.findall(r"^#+ (.*)", open(ROOT + "/" + page, encoding="utf-8").read(), re.M)]):
             bad.append("%s: there is no %s" % (rule["alert"], runbook))
     for path in glob.glob(ROOT + "/contrib/grafana/*.json"):
         board = json.load(open(path, encoding="utf-8"))
         ids = [p["id"] for p in board["panels"]]
-        if board["schemaVersion"] < 38 or len(set(ids)) != len(ids) or board["templating"]["list"][0]["type"] != "datasource":
+        if (board["schemaVersion"] < 38 or len(set(ids)) != len(ids) or
+            board["templating"]["list"][0]["type"] != "datasource"):
             bad.append("%s: schema, ids or the variable of the data source" % path)
         for p in board["panels"]:
             if any(t["datasource"]["uid"] != "${datasource}" for t in p.get("targets", [])):
@@ -182,7 +192,9 @@ def exposition():
                 out.append("%s{%s} %f" % (full, text, now * (1 + i) * (3e8 if "nic_" in name else 0.3)))
             else:
                 gone = name == "process_up" and s["rank"] == "2"
-                out.append("%s{%s} %d" % (full, text, 0 if gone else 25000000000 if "link" in name else 70 if "oldest" in name else 1))
+                out.append("%s{%s} %d" % (full, text,
+                                          0 if gone else 25000000000 if "link" in name else 70
+                                          if "oldest" in name else 1))
     return "\n".join(out) + "\n"
 
 

@@ -1,4 +1,5 @@
-"""Writes logs in our format (docs/format.md) for tests of the exporter: a small job, line by line (test/lib/logs.py).
+"""Writes logs in our format (docs/format.md) for tests of the exporter: a small job, line by line
+(test/lib/logs.py).
 
 Usage: exp_logs.py OUT_DIR [--ranks N] [--ops N] [--gzip]
 """
@@ -18,7 +19,8 @@ class Rank:
     def head(self, process=False):
         self.t += 7
         h = logs.own_header(self.rank, self.ranks) if process else self.of_comm()
-        return {"header": h, "metadata": logs.metadata(self.t, "node-%d" % (self.rank // 8), 4000 + self.rank)}
+        return {"header": h, "metadata": logs.metadata(self.t, "node-%d" % (self.rank // 8),
+                                                       4000 + self.rank)}
 
     def of_comm(self):
         return logs.header(self.hash, self.rank, self.ranks, 1, self.name)
@@ -27,20 +29,23 @@ class Rank:
         self.lines.append(dumps({**self.head(process), kind: body}))
 
     def process(self):
-        self.add("process", logs.process(T0, self.rank, self.ranks, "b-1", env={"RANK": str(self.rank)}), True)
+        self.add("process", logs.process(T0, self.rank, self.ranks, "b-1", env={"RANK": str(self.rank)}),
+                 True)
 
     def comm(self):
         self.add("comm", logs.comm(self.of_comm(), T0 + 5, gpu_index=self.rank % 8))
 
     def clock(self, i=0):
-        self.add("clock", logs.clock(1000000 + i * 2500000000, 5000000 + i * 1000000000, T0 + i * 1000000000, 0.4, 123, T0))
+        self.add("clock", logs.clock(1000000 + i * 2500000000, 5000000 + i * 1000000000, T0 + i * 1000000000,
+                                     0.4, 123, T0))
 
     def coll(self, sn, rec_sn, size=1048576):
         ns = 59123 + sn % 1000
         algo = size / ns
         self.add("coll_perf", logs.perf(
-            "coll", "AllReduce", sn=sn, msg_size_bytes=size, exec_time_us=(ns + 500) // 1000, timing_source="kernel_gpu",
-            algobw_gbs=round(algo, 6), busbw_gbs=round(algo * 2 * (self.ranks - 1) / self.ranks, 6), algo="RING", proto="SIMPLE",
+            "coll", "AllReduce", sn=sn, msg_size_bytes=size, exec_time_us=(ns + 500) // 1000,
+            timing_source="kernel_gpu", algobw_gbs=round(algo, 6),
+            busbw_gbs=round(algo * 2 * (self.ranks - 1) / self.ranks, 6), algo="RING", proto="SIMPLE",
             datatype="ncclBfloat16", root=0, nchannels=8, exec_time_ns=ns, enqueue_ns=T0 + sn * 100000,
             gpu_start_delta_ns=12345, rec_sn=rec_sn, nccl_tests_size_bytes=size))
 
@@ -53,11 +58,13 @@ class Rank:
     @staticmethod
     def kind(started, written=None, filtered=None, dropped=None, incomplete=0, late=0, in_flight=0):
         lost = sum((filtered or {}).values()) + sum((dropped or {}).values()) + incomplete + in_flight
-        return logs.counts(started, started - lost if written is None else written, filtered, dropped, incomplete, late, in_flight)
+        return logs.counts(started, started - lost if written is None else written, filtered, dropped,
+                           incomplete, late, in_flight)
 
     def stats(self, coll, p2p, coll_records=0, p2p_records=0, final=True, process=False):
         dropped = [sum(k["dropped_by"].values()) for k in (coll, p2p)]
-        self.add("dump_stats", logs.dump_stats(coll, p2p, final, (coll_records, p2p_records, 0), (*dropped, 0)), process)
+        self.add("dump_stats", logs.dump_stats(coll, p2p, final, (coll_records, p2p_records, 0),
+                                               (*dropped, 0)), process)
 
     def end(self):
         self.add("comm_end", {"why": "destroy", "ns": T0 + 99})

@@ -2,10 +2,12 @@
 
   fake_agents.py FOLDER
 
-FOLDER/NAME is what GET /NAME/v1/now answers with, read at each request; /NAME/api/v1/query too, where NAME holds what a Prometheus says.
-Special files: NAME.hang, the request is never answered; NAME.close, the connection is closed at once; NAME.status, the status to
-answer with; NAME.token, what must be sent as a bearer token. FOLDER/port says where it listens once it does; FOLDER/asked has a line
-a request. HTTP/1.1, connections stay open. Ends when its parent does.
+FOLDER/NAME is what GET /NAME/v1/now answers with, read at each request; /NAME/api/v1/query too, where NAME
+holds what a Prometheus says.
+Special files: NAME.hang, the request is never answered; NAME.close, the connection is closed at once;
+NAME.status, the status to answer with; NAME.token, what must be sent as a bearer token. FOLDER/port says
+where it listens once it does; FOLDER/asked has a line a request. HTTP/1.1, connections stay open. Ends when
+its parent does.
 """
 import ctypes
 import os

@@ -32,11 +32,14 @@ class Rank:
         count = self.p2p if p2p else self.coll
         count[group] += not same
         created, done = self.now, state == "completed"
-        e = {"frames": self.frames, "record_id": len(self.entries), "pg_id": int(group), "process_group": (group, GROUPS[group][0]),
-             "collective_seq_id": self.coll[group], "p2p_seq_id": self.p2p[group], "op_id": len(self.entries) + 1,
+        e = {"frames": self.frames, "record_id": len(self.entries), "pg_id": int(group),
+             "process_group": (group, GROUPS[group][0]), "collective_seq_id": self.coll[group],
+             "p2p_seq_id": self.p2p[group], "op_id": len(self.entries) + 1,
              "profiling_name": "nccl:" + name, "time_created_ns": created,
-             "input_sizes": [[elements // 1024, 1024]] if sizes else [], "input_dtypes": [dtype] if sizes else [],
-             "output_sizes": [[elements // 1024, 1024]] if sizes else [], "output_dtypes": [dtype] if sizes else [], "state": state,
+             "input_sizes": [[elements // 1024, 1024]] if sizes else [],
+             "input_dtypes": [dtype] if sizes else [],
+             "output_sizes": [[elements // 1024, 1024]] if sizes else [],
+             "output_dtypes": [dtype] if sizes else [], "state": state,
              "time_discovered_started_ns": created + 1000 if self.timed and state != "scheduled" else None,
              "time_discovered_completed_ns": created + 2000000 if done else None,
              "retired": done, "timeout_ms": 600000, "is_p2p": p2p}
@@ -45,32 +48,38 @@ class Rank:
 
     def dump(self, form):
         mine = {g: d for g, d in GROUPS.items() if self.rank in d[1]}
-        config = {g: {"name": g, "desc": d[0], "ranks": "[%s]" % ", ".join(map(str, d[1]))} for g, d in mine.items()}
+        config = {g: {"name": g, "desc": d[0], "ranks": "[%s]" % ", ".join(map(str, d[1]))}
+                  for g, d in mine.items()}
         status = {}
         for g in mine:
             own = [e for e in self.entries if e["process_group"][0] == g and not e["is_p2p"]]
             done = [e["collective_seq_id"] for e in own if e["state"] == "completed"]
-            status[g] = {"last_enqueued_collective": self.coll[g], "last_started_collective": max(done, default=-1),
+            status[g] = {"last_enqueued_collective": self.coll[g],
+                         "last_started_collective": max(done, default=-1),
                          "last_completed_collective": max(done, default=-1)}
         entries = self.entries
         if form == "json":
             status = {g: {k: str(v) for k, v in x.items()} for g, x in status.items()}
-            entries = [{k: 0 if v is None and k.endswith("_ns") else v for k, v in e.items() if k != "frames"} for e in entries]
+            entries = [{k: 0 if v is None and k.endswith("_ns") else v for k, v in e.items() if k != "frames"}
+                       for e in entries]
         out = {"version": "2.10", "pg_config": config, "pg_status": status}
         return {"entries": entries, **out} if entries else out
 
 
 def torch_pickle(x):
-    """As torch::jit::Pickler does: protocol 2, texts and dicts once in the memo, whole numbers of more than 32 bits as LONG1."""
+    """As torch::jit::Pickler does: protocol 2, texts and dicts once in the memo, whole numbers of more than
+    32 bits as LONG1."""
     out, memo = bytearray(b"\x80\x02"), {}
 
     def keep(key):
         memo[key] = len(memo)
-        out.extend(struct.pack("<cB", b"q", memo[key]) if memo[key] < 256 else struct.pack("<cI", b"r", memo[key]))
+        out.extend(struct.pack("<cB", b"q", memo[key]) if memo[key] < 256
+                   else struct.pack("<cI", b"r", memo[key]))
 
     def known(key):
         if key in memo:
-            out.extend(struct.pack("<cB", b"h", memo[key]) if memo[key] < 256 else struct.pack("<cI", b"j", memo[key]))
+            out.extend(struct.pack("<cB", b"h", memo[key]) if memo[key] < 256
+                       else struct.pack("<cI", b"j", memo[key]))
         return key in memo
 
     def save(v):
@@ -84,7 +93,8 @@ def torch_pickle(x):
             elif 0 <= v < 65536:
                 out.extend(struct.pack("<cH", b"M", v))
             else:
-                out.extend(struct.pack("<ci", b"J", v) if -2**31 <= v < 2**31 else struct.pack("<cBq", b"\x8a", 8, v))
+                out.extend(struct.pack("<ci", b"J", v) if -2**31 <= v < 2**31
+                           else struct.pack("<cBq", b"\x8a", 8, v))
         elif isinstance(v, str):
             if not known(v):
                 out.extend(struct.pack("<cI", b"X", len(v.encode())) + v.encode())
@@ -135,7 +145,8 @@ def plant(kind):
             x.call("0", "all_reduce", open_, elements=1024 if x.rank == 5 else 1048576)
         elif kind == "type":
             x.call("0", "all_reduce", open_, dtype="Half" if x.rank == 5 else "BFloat16")
-        elif kind in ("given_up", "aborted", "gloo"): # rank 3 stops; the others' watchdogs have given up, or their abort ended it
+        elif kind in ("given_up", "aborted",
+                      "gloo"): # rank 3 stops; the others' watchdogs have given up, or their abort ended it
             if x.rank != 3:
                 e = x.call("0", "all_reduce", "completed" if kind == "aborted" else open_)
                 e["retired"] = True
@@ -145,7 +156,8 @@ def plant(kind):
             if kind == "gloo": # knows no completed: retired is done
                 e = e if x.rank != 3 else x.call("0", "all_reduce", open_)
                 for e in x.entries:
-                    e.update(profiling_name=e["profiling_name"].replace("nccl:", "gloo:"), state="scheduled", retired=True,
+                    e.update(profiling_name=e["profiling_name"].replace("nccl:", "gloo:"), state="scheduled",
+                             retired=True,
                              time_discovered_completed_ns=None)
         elif kind == "inside":
             x.call("0", "all_reduce", open_)

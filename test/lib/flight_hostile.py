@@ -1,7 +1,8 @@
 """Flight Recorder dumps that nobody's PyTorch wrote, each under a name of its own.
 
   flight_hostile.py DIR WHAT    cuts: a pickle and a JSON cut at every byte; opcodes: one that is not data; forged: lengths,
-                                memo, marks, depth, kinds; random: bytes changed; many: 10^6 entries; values: too many of them
+                                memo, marks, depth, kinds; random: bytes changed; many: 10^6 entries; values:
+                                too many of them
 """
 import json
 import pathlib
@@ -16,7 +17,8 @@ directory, what = pathlib.Path(sys.argv[1]), sys.argv[2]
 directory.mkdir(parents=True)
 job = flight_dumps.plant("never")[2]
 job.entries = job.entries[-1:]
-SOUND = {"torch": flight_dumps.torch_pickle(job.dump("torch")), "4": pickle.dumps(job.dump("4"), 4), "json": json.dumps(job.dump("json")).encode()}
+SOUND = {"torch": flight_dumps.torch_pickle(job.dump("torch")), "4": pickle.dumps(job.dump("4"), 4),
+         "json": json.dumps(job.dump("json")).encode()}
 
 
 def write(name, data):
@@ -24,7 +26,8 @@ def write(name, data):
 
 
 def entry(**more):
-    return dict({"process_group": ("0", "default_pg"), "profiling_name": "nccl:all_reduce", "collective_seq_id": 1, "state": "scheduled"}, **more)
+    return dict({"process_group": ("0", "default_pg"), "profiling_name": "nccl:all_reduce",
+                 "collective_seq_id": 1, "state": "scheduled"}, **more)
 
 
 if what == "cuts":
@@ -56,7 +59,8 @@ elif what == "forged":
     write("doubled", b"\x80\x02}X\x07\x00\x00\x00entries]q\x00" + b"(" + b"h\x00" * 60000 + b"es.")
     write("json_deep", b'{"entries":' + b"[" * 100000 + b"]" * 100000 + b"}")
     write("json_numbers", b'{"entries":[{"collective_seq_id":1e999}]}')
-    for i, value in enumerate((None, [], {}, "x", -1, 2**63 - 1, -2**63, 2**64, 1.5, True, "\x1b[31m\n", "9" * 400, [[[]]], [[2**62, 2**62]], ["Float"] * 100)):
+    for i, value in enumerate((None, [], {}, "x", -1, 2**63 - 1, -2**63, 2**64, 1.5, True, "\x1b[31m\n",
+                               "9" * 400, [[[]]], [[2**62, 2**62]], ["Float"] * 100)):
         for key in list(job.entries[0]) + ["entries", "pg_config", "pg_status", "rank", "version"]:
             dump = pickle.loads(SOUND["4"])
             (dump if key in dump or key == "rank" else dump["entries"][-1])[key] = value
@@ -77,6 +81,7 @@ elif what in ("many", "values"):
         keep = b"(X\x0d\x00\x00\x00process_groupq\x01X\x0e\x00\x00\x00profiling_nameq\x02X\x11\x00\x00\x00collective_seq_idq\x03X\x0f\x00\x00\x00nccl:all_reduceq\x04" \
                b"X\x01\x00\x00\x000\x85q\x05tX\x01\x00\x00\x00x"
         body = b"".join(b"}(h\x01h\x05h\x02h\x04h\x03J" + struct.pack("<i", i) + b"u" for i in range(n))
-        write("many", b"\x80\x02}(X\x01\x00\x00\x00m" + keep[:-6] + b"X\x07\x00\x00\x00entries](" + body + b"eu.")
+        write("many", b"\x80\x02}(X\x01\x00\x00\x00m" + keep[:-6] + b"X\x07\x00\x00\x00entries](" + body +
+              b"eu.")
     else:
         write("values", b"\x80\x02}X\x07\x00\x00\x00entries](" + b"NNN" * n + b"es.")

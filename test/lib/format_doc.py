@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """format_doc.py DOC LOGDIR...   compares the lines of logs with docs/format.md, key by key.
 
-Every kind of line and every key that is written is named by the page, in the section of its kind; every key of the page's
-lists and examples is written by some run, but for NOT_HERE; values have the type that the page's example has (null only
-where the page says so), keys come in the page's order.
+Every kind of line and every key that is written is named by the page, in the section of its kind; every key
+of the page's lists and examples is written by some run, but for NOT_HERE; values have the type that the
+page's example has (null only where the page says so), keys come in the page's order.
 """
 import glob, gzip, json, re, sys
 
@@ -13,8 +13,9 @@ from doc_lines import doc_lines
 # The plugin writes no counters, and no pair_sn: that is of imported logs (import_kineto).
 NOT_HERE = {"net": None, "counter_names": None, "counters": None, "p2p_perf": {"graph", "pair_sn"}}
 # A list of keys of lines.def that is not called as the kind of line that has it.
-LISTS = {"coll": ["coll_perf"], "p2p": ["p2p_perf"], "trace": ["coll_perf", "p2p_perf"], "event": ["coll_perf", "p2p_perf"],
-         "stats": ["dump_stats"], "kind_stats": ["dump_stats"], "pool": ["pool_stats"], "unfinished": ["stuck", "in_flight"],
+LISTS = {"coll": ["coll_perf"], "p2p": ["p2p_perf"], "trace": ["coll_perf", "p2p_perf"],
+         "event": ["coll_perf", "p2p_perf"], "stats": ["dump_stats"], "kind_stats": ["dump_stats"],
+         "pool": ["pool_stats"], "unfinished": ["stuck", "in_flight"],
          "proxy": ["proxy_trace"], "step": ["proxy_trace"], "metric": ["counter_names"]}
 errors = set()
 
@@ -24,10 +25,12 @@ def kind_of(line):
 
 
 def walk(value, path=()):
-    """Keys of an object with their paths; a member of a list as of one object. Objects by cause, by setting, ... are values."""
+    """Keys of an object with their paths; a member of a list as of one object. Objects by cause, by setting,
+    ... are values."""
     for k, v in value.items():
         yield path + (k,), v
-        if isinstance(v, dict) and k not in ("env", "settings", "hist") and not k.endswith("_by") and k != "strays" and path != ("events",):
+        if (isinstance(v, dict) and k not in ("env", "settings", "hist") and not k.endswith("_by") and
+            k != "strays" and path != ("events",)):
             yield from walk(v, path + (k,))
         for e in v if isinstance(v, list) else ():
             yield from walk(e, path + (k,))
@@ -50,7 +53,8 @@ for line in doc[doc.index("## 2."):doc.index("## 6.")].split("\n"):
         example = json.loads(line.replace('"metadata":{...}', '"metadata":{}'))
         kinds[kind_of(example)[0]].examples.append(example[kind_of(example)[0]])
         continue
-    begin = re.match(r"((?:, )?\*\*\w+\*\*)+", line) or re.match(r"`(\w+_perf|header|metadata)`", line) or line.startswith("#")
+    begin = (re.match(r"((?:, )?\*\*\w+\*\*)+", line) or re.match(r"`(\w+_perf|header|metadata)`", line) or
+             line.startswith("#"))
     if begin is True:
         current, intro = [], line.startswith("## 4b")
     elif begin:
@@ -67,7 +71,8 @@ for line in doc[doc.index("## 2."):doc.index("## 6.")].split("\n"):
         row = re.match(r"- ((?:`\w+`(?:, )?)+) \(([^)]*)", line)
         if row and listed != "trace" and (";" not in row.group(2) or listed in ("coll", "p2p")):
             k.rows |= set(re.findall(r"`(\w+)`", row.group(1)))
-    if (intro and not current) or "Verbose lines" in line or "event_trace_" in line or "kernel_events" in line:
+    if ((intro and not current) or "Verbose lines" in line or "event_trace_" in line or
+        "kernel_events" in line):
         common |= words
         common_text += line
 
@@ -92,9 +97,11 @@ for path in sorted(p for d in sys.argv[2:] for p in glob.glob(d + "/*.jsonl*")):
                     types.setdefault(p, set()).add(type(v))
             for p, v in walk(line[kind]):
                 keys.setdefault(p[-1], set()).add(type(v))
-                if p not in types and p[-1] not in where.words | common and not (kind == "dump_stats" and p[0] == "events"):
+                if (p not in types and p[-1] not in where.words | common and
+                    not (kind == "dump_stats" and p[0] == "events")):
                     errors.add("%s: %s is not on the page" % (kind, ".".join(p)))
-                if p in types and v is not None and type(None) not in types[p] and type(v) not in types[p] and types[p] != {type(None)}:
+                if (p in types and v is not None and type(None) not in types[p] and
+                    type(v) not in types[p] and types[p] != {type(None)}):
                     errors.add("%s: %s is %r, in the example %s" % (kind, ".".join(p), v, types[p]))
                 if v is None and "null" not in where.text and not (p[-1] in common and "null" in common_text):
                     errors.add("%s: %s is null, which the page does not say" % (kind, ".".join(p)))

@@ -1,4 +1,5 @@
-# For test/cases/hang_*.sh and test/long/hang_*.sh: a simulated job in the background, looked at while it runs or hangs.
+# For test/cases/hang_*.sh and test/long/hang_*.sh: a simulated job in the background, looked at while it runs
+# or hangs.
 # Sourced; and what test/lib/case.sh has, and BOXES. What was started is killed at exit.
 # shellcheck shell=bash
 . "$(dirname "${BASH_SOURCE[0]}")/case.sh"
@@ -38,8 +39,8 @@ look_at() {
 }
 look() { look_at "$TMP/logs" --box-dir "$BOXES" "$@"; }
 
-# agrees CODE CHECKER EXPECTED...: had the look that exit status, and does test/lib/hang_CHECKER.py find what is expected?
-# What the verdict says is in $TMP/said.
+# agrees CODE CHECKER EXPECTED...: had the look that exit status, and does test/lib/hang_CHECKER.py find what
+# is expected? What the verdict says is in $TMP/said.
 agrees() {
   local code=$1 checker=$2
   shift 2

@@ -1,8 +1,10 @@
 """Compares what `nccl-inspector hang --json` says (stdin) with what was planted.
 
-  hang_expect.py COMM OPERATION [WHERE=ranks ...] [mismatch=size,...] [ring=N] [verdict=certain] [consequences=N]
+  hang_expect.py COMM OPERATION [WHERE=ranks ...] [mismatch=size,...] [ring=N] [verdict=certain]
+  [consequences=N]
 
-OPERATION is "AllReduce 50" or "p2p". Ranks are global; all ranks named under a WHERE must be there and no others.
+OPERATION is "AllReduce 50" or "p2p". Ranks are global; all ranks named under a WHERE must be there and no
+others.
 """
 import json
 import sys

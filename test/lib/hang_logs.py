@@ -1,9 +1,11 @@
-"""Logs of two ranks that worked for a while and then hang, as the plugin writes them where there are no black boxes.
+"""Logs of two ranks that worked for a while and then hang, as the plugin writes them where there are no black
+boxes.
 
   hang_logs.py DIR FUNC FUNC [MS [WORLD]]    what rank 0 and rank 1 are inside of; "-": nothing
 
-A dump_stats line with nothing in flight, as comes every 10 s, and 300 s after the call a stuck line. With MS that was an attempt
-which was killed and recovered, and MS after its last sign of life the ranks began again in a job of WORLD, worked and ended.
+A dump_stats line with nothing in flight, as comes every 10 s, and 300 s after the call a stuck line. With MS
+that was an attempt which was killed and recovered, and MS after its last sign of life the ranks began again
+in a job of WORLD, worked and ended.
 """
 import sys
 
@@ -23,7 +25,8 @@ def log(rank, pid, begin, func, how="", world=2):
 
     def stats(final, header=about):
         none = logs.counts(0, 0)
-        line(begin + 10 * 10**9, "dump_stats", logs.dump_stats(logs.counts(20, 20) if header else none, none, final), header)
+        line(begin + 10 * 10**9, "dump_stats",
+             logs.dump_stats(logs.counts(20, 20) if header else none, none, final), header)
 
     process = logs.process(begin, rank, world, "b", local_rank=0, interface="v6")
     if how == "killed":
@@ -32,12 +35,14 @@ def log(rank, pid, begin, func, how="", world=2):
     line(begin, "comm", logs.comm(about, begin, gpu_index=0, gpu_pci="0000:1b:00.0"))
     for sn in range(20):
         line(begin + 10**9, "coll_perf", logs.perf(
-            "coll", "AllReduce", sn=sn, msg_size_bytes=1048576, exec_time_us=59, timing_source="kernel_gpu", algobw_gbs=17.7,
+            "coll", "AllReduce", sn=sn, msg_size_bytes=1048576, exec_time_us=59, timing_source="kernel_gpu",
+            algobw_gbs=17.7,
             busbw_gbs=17.7, exec_time_ns=59123, enqueue_ns=begin + sn * 10**6, rec_sn=sn))
     stats(how == "ended")
     if func != "-":
         line(begin + HANG, "in_flight" if how == "killed" else "stuck", logs.stuck(
-            "coll", func, 20 if func == "AllReduce" else 0, 20, 1048576, (8, 8, 0), begin + HANG - 300 * 10**9, 300000, "0xff",
+            "coll", func, 20 if func == "AllReduce" else 0, 20, 1048576, (8, 8, 0),
+            begin + HANG - 300 * 10**9, 300000, "0xff",
             why=how or "stuck"))
     if how == "ended":
         stats(True, None)

@@ -1,19 +1,23 @@
-"""Plants one hang in a job of 4 hosts with 8 GPUs each, and writes the logs that its ranks leave: no black boxes.
+"""Plants one hang in a job of 4 hosts with 8 GPUs each, and writes the logs that its ranks leave: no black
+boxes.
 
   hang_plant.py DIR KIND LAYOUT SEED     prints what is right, as JSON: hash, func, sn, rank, where (hang_planted.py)
 
-LAYOUT: A is TP 8 in a host and DP 4, B is TP 8, PP 2, DP 2, C is TP 4, PP 4, DP 2. Each rank has a program: micro-batches forth
-and back through the pipeline with collectives of its TP group in each, then its DP group, then all (world). The host
-calls ahead of its GPU up to the next synchronisation: with an even seed at the end of a step, with an odd one behind each
-micro-batch. The GPU runs what was called in order. So a plant spreads as it does in a job: what is behind it is
-queued, was never called, or is waited for elsewhere.
+LAYOUT: A is TP 8 in a host and DP 4, B is TP 8, PP 2, DP 2, C is TP 4, PP 4, DP 2. Each rank has a program:
+micro-batches forth and back through the pipeline with collectives of its TP group in each, then its DP group,
+then all (world). The host calls ahead of its GPU up to the next synchronisation: with an even seed at the end
+of a step, with an odd one behind each micro-batch. The GPU runs what was called in order. So a plant spreads
+as it does in a job: what is behind it is queued, was never called, or is waited for elsewhere.
 
-KIND: never: a rank never calls a collective of its TP group; gone: its process was killed there, and what it had not
-written is lost; other: it calls another function, or another size (odd seed); norecv: it leaves out a Recv and goes on;
-kernel: all are inside one, which does not end (TP; odd seed: DP); late: it never calls the collective of its DP group.
+KIND: never: a rank never calls a collective of its TP group; gone: its process was killed there, and what it
+had not written is lost; other: it calls another function, or another size (odd seed); norecv: it leaves out a
+Recv and goes on;
+kernel: all are inside one, which does not end (TP; odd seed: DP); late: it never calls the collective of its
+DP group.
 
-As the plugin does, records are written every second, dump_stats lines beside them at most every 10 s, and when the job stands
-nothing is written until each operation is 300 s old: then its stuck line, and a dump_stats line of its communicator.
+As the plugin does, records are written every second, dump_stats lines beside them at most every 10 s, and
+when the job stands nothing is written until each operation is 300 s old: then its stuck line, and a
+dump_stats line of its communicator.
 """
 import json
 import pathlib
@@ -75,7 +79,8 @@ class Job:
     def choose(self, r, chosen):
         """Place in r's program of one of those operations of the last step."""
         size = len(self.program[r]) // STEPS
-        return self.random.choice([i for i, op in enumerate(self.program[r]) if i // size == HURT and op and chosen(op)])
+        return self.random.choice([i for i, op in enumerate(self.program[r]) if i // size == HURT and op and
+                                   chosen(op)])
 
     def run(self):
         n = self.n
@@ -125,13 +130,16 @@ class Job:
 
 
 def plant(job, kind):
-    """Breaks the job. What is right: the communicator, the rank that does it, and what is to be said of that."""
+    """Breaks the job. What is right: the communicator, the rank that does it, and what is to be said of
+    that."""
     r = job.random.randrange(job.n)
-    at = job.choose(r, lambda op: op.comm[0] == ("dp" if kind == "late" or (kind == "kernel" and job.seed % 2) else "tp"))
+    at = job.choose(r, lambda op: op.comm[0] == ("dp" if kind == "late" or (kind == "kernel" and job.seed % 2)
+                                                 else "tp"))
     op, where = job.program[r][at], "no_data"
     if kind in ("never", "gone", "late"):
         if kind == "late": # the first one of its DP group
-            at = job.program[r].index(next(o for o in job.program[r][at - 1:] if o and o.func == "ReduceScatter"))
+            at = job.program[r].index(next(o for o in job.program[r][at - 1:] if o and
+                                           o.func == "ReduceScatter"))
             op = job.program[r][at]
         job.until[r] = at
     elif kind == "other":
@@ -143,7 +151,8 @@ def plant(job, kind):
         for x in job.comm[op.comm]:
             job.program[x][at].stopped = True
     else: # a stage that receives the last one on this way, which is not the one that is skipped
-        r = job.random.choice([x for x in range(job.n) if x // job.tp % job.pp != (job.pp - 1 if job.seed % 2 else 0)])
+        r = job.random.choice([x for x in range(job.n)
+                               if x // job.tp % job.pp != (job.pp - 1 if job.seed % 2 else 0)])
         stage = r // job.tp % job.pp
         sender = stage + (1 if job.seed % 2 else -1)
         del job.program[r][job.choose(r, lambda o: o.func == "Recv" and o.peer == sender)]
@@ -163,7 +172,8 @@ class Log:
     def __init__(self, job, r, skew, end):
         self.job, self.r, self.skew, self.end, self.lines = job, r, skew, end, []
         self.host, self.comms = "node-%d" % (r // 8), {}
-        self.put(T0, None, "process", logs.process(T0, r, job.n, "b%d" % (r // 8), local_rank=r % 8, interface="v6"))
+        self.put(T0, None, "process", logs.process(T0, r, job.n, "b%d" % (r // 8), local_rank=r % 8,
+                                                   interface="v6"))
         for c in job.comms(r):
             self.put(T0, c, "comm", logs.comm(self.header(c), T0, gpu_index=0, gpu_pci="0000:1b:00.0"))
             self.comms[c] = {"func": {}, "rec": [0, 0], "done": [0, 0], "told": T0 - 20 * S, "ops": []}
@@ -222,8 +232,9 @@ class Log:
 
     def record(self, at, o):
         k = "p2p" if o.p2p else "coll"
-        x = logs.perf(k, o.func, sn=o.sn, msg_size_bytes=o.bytes, exec_time_us=59, timing_source="kernel_gpu", algobw_gbs=17.7,
-                      busbw_gbs=17.7, exec_time_ns=o.end - o.enqueue, enqueue_ns=o.enqueue + self.skew, rec_sn=o.rec)
+        x = logs.perf(k, o.func, sn=o.sn, msg_size_bytes=o.bytes, exec_time_us=59, timing_source="kernel_gpu",
+                      algobw_gbs=17.7, busbw_gbs=17.7, exec_time_ns=o.end - o.enqueue,
+                      enqueue_ns=o.enqueue + self.skew, rec_sn=o.rec)
         if o.p2p:
             x["p2p_peer"] = o.peer
         self.put(at, o.comm, k + "_perf", x)
@@ -231,8 +242,10 @@ class Log:
     def stuck(self, at, o):
         inside = self.job.head(self.r) is o
         self.put(at, o.comm, "stuck", logs.stuck(
-            "p2p" if o.p2p else "coll", o.func, o.sn, o.rec, o.bytes, (8, 8 * inside, 0), o.enqueue + self.skew,
-            (at - o.enqueue) // 1000000, "0xff" if inside else "0x0", state="kernel" if inside else "launched",
+            "p2p" if o.p2p else "coll", o.func, o.sn, o.rec, o.bytes, (8, 8 * inside, 0),
+            o.enqueue + self.skew,
+            (at - o.enqueue) // 1000000, "0xff" if inside else "0x0",
+            state="kernel" if inside else "launched",
             peer=o.peer if o.p2p else None))
 
     def write(self, directory):
@@ -255,7 +268,8 @@ def make(directory, kind, layout, seed):
         log = Log(job, r, skew[r // 8], end)
         log.fill()
         log.write(directory)
-    out = {"where": right["where"], "hash": hash_of(right["comm"]), "rank": right["r"], "members": job.comm[right["comm"]]}
+    out = {"where": right["where"], "hash": hash_of(right["comm"]), "rank": right["r"],
+           "members": job.comm[right["comm"]]}
     if right["where"] == "norecv":
         out["sender"] = right["s"]
         return out

@@ -2,9 +2,10 @@
 
   hang_planted.py INSPECTOR DIR [KIND ...]     all kinds, layouts and two seeds (SEEDS). Ends with 1 if one is not named right.
 
-Right is: the operation comes first, is a root, and exactly the planted rank is missing from it, called something else or
-another size; of a Send without its Recv the sender is the one who waits, for the rank that left it out. And the sentence
-names them. No other operation is a root but those that the same rank is missing from, or that are of the same ring.
+Right is: the operation comes first, is a root, and exactly the planted rank is missing from it, called
+something else or another size; of a Send without its Recv the sender is the one who waits, for the rank that
+left it out. And the sentence names them. No other operation is a root but those that the same rank is missing
+from, or that are of the same ring.
 """
 import json
 import os
@@ -51,7 +52,9 @@ def wrong(doc, right):
         return "missing: %s (%s), not %d (%s)" % (missing, views[rank]["where"], rank, where)
     for w in doc["waits"]: # other ends: the same rank is missing there, or they are of one ring
         absent = [v["global_rank"] for v in w["ranks"] if v["where"] in MISSING]
-        if w["hangs"] and w["root"] and not (absent == [rank] if where == "no_data" else w is first or (w["ring"] and w["ring"] == first["ring"])):
+        if (w["hangs"] and w["root"] and
+            not (absent == [rank] if where == "no_data" else w is first or
+                 (w["ring"] and w["ring"] == first["ring"]))):
             return "%s %s is no consequence" % (w["comm_name"], w["hash"])
     lacks = [n for n in names if n not in doc["sentence"]]
     return "the sentence lacks %s" % lacks if lacks else None
@@ -75,7 +78,8 @@ def main(inspector, directory, kinds):
                 if why:
                     print("FAIL %s-%s-%d: %s: %s\n     right: %s" % (kind, layout, seed, why, doc["sentence"][:600], right))
     for kind in kinds:
-        print("%-7s" % kind, *("%s %d/%d  " % (layout, *table.get((kind, layout), (0, 0))) for layout in hang_plant.LAYOUTS))
+        print("%-7s" % kind, *("%s %d/%d  " % (layout, *table.get((kind, layout), (0, 0)))
+                               for layout in hang_plant.LAYOUTS))
     n = sum(t[1] for t in table.values())
     print("%d of %d are named right" % (n - bad, n))
     return 1 if bad else 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a verdict rests on: two copies of all boxes 10 s apart make it certain, also after the job is gone; logs alone name
-# those who are inside and say whom they know nothing of.
+# What a verdict rests on: two copies of all boxes 10 s apart make it certain, also after the job is gone;
+# logs alone name those who are inside and say whom they know nothing of.
 . "$(dirname "$0")/hang.sh"
 mkdir "$TMP/none"
 
@@ -21,12 +21,15 @@ expect() { # NAME verdict's inputs -- EXPECTED...
   checked "$name" 3 expect "$@"
 }
 expect "two copies" "$TMP/copies" -- world "ReduceScatter 0" verdict=certain never_called=2 inside=0,1,3
-expect "two copies and logs" "$TMP/copies" "$TMP/logs" -- world "ReduceScatter 0" verdict=certain never_called=2 inside=0,1,3
-rm "$(find "$TMP/copies" -name '*.box' | sort -V | tail -n 1)" "$(find "$TMP/copies" -name '*.box' | sort -V | tail -n 2 | head -n 1)"
+expect "two copies and logs" "$TMP/copies" "$TMP/logs" -- world "ReduceScatter 0" verdict=certain \
+  never_called=2 inside=0,1,3
+rm "$(find "$TMP/copies" -name '*.box' | sort -V | tail -n 1)" \
+  "$(find "$TMP/copies" -name '*.box' | sort -V | tail -n 2 | head -n 1)"
 expect "one process not copied" "$TMP/copies" -- world "ReduceScatter 0" verdict=likely
 names "the rank without data" 'no data from rank'
 
-# Logs alone: stuck lines come when the operation is 7 s old. Rank 2 has said nothing since long before: no data of it.
+# Logs alone: stuck lines come when the operation is 7 s old. Rank 2 has said nothing since long before: no
+# data of it.
 stuck_lines() { [ "$(zcat "$TMP"/logs/*.gz 2>/dev/null | grep -c '"stuck":{')" -ge 3 ]; }
 wait_for 20 stuck_lines || fail "no stuck lines in the logs"
 expect "logs alone" "$TMP/logs" -- world "ReduceScatter 0" verdict=likely inside=0,1,3 no_data=2
@@ -43,5 +46,6 @@ mkdir "$TMP/bad"
 head -c 5000 "$(find "$BOXES" -name '*.box' | head -n 1)" >"$TMP/bad/x.box"
 RC=0
 "$INSPECTOR" hang "$TMP/bad" >"$TMP/verdict" 2>"$TMP/verdict.err" || RC=$?
-{ [ "$RC" = 1 ] && grep -q 'x.box: cut short' "$TMP/verdict.err"; } || fail "a cut box: exit code $RC, $(cat "$TMP/verdict.err")"
+{ [ "$RC" = 1 ] && grep -q 'x.box: cut short' "$TMP/verdict.err"; } ||
+  fail "a cut box: exit code $RC, $(cat "$TMP/verdict.err")"
 finish

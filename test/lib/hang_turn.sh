@@ -1,5 +1,5 @@
-# For test/cases/agent/hang_turn*.sh: readers of several nodes (test/agent/hang_turn.c) beside a simulated job; and what
-# test/lib/hang.sh has. Sourced.
+# For test/cases/agent/hang_turn*.sh: readers of several nodes (test/agent/hang_turn.c) beside a simulated
+# job; and what test/lib/hang.sh has. Sourced.
 . "$(dirname "${BASH_SOURCE[0]}")/hang.sh"
 DRIVER=$BUILD/test/agent/hang_turn
 need "$DRIVER"
@@ -30,7 +30,8 @@ nodes() {
 }
 # reader NODE [tool]: as the agent of that node would ask; its clock is ten times as fast.
 reader() {
-  PATH=$TMP/bin:$PATH "$TMP/bin/reader" "$BOXES/node$1" "sim-node$1" 1 10 ${2:+"$2"} >"$TMP/said.$1" 2>"$TMP/err.$1" &
+  PATH=$TMP/bin:$PATH "$TMP/bin/reader" "$BOXES/node$1" "sim-node$1" 1 10 ${2:+"$2"} >"$TMP/said.$1" \
+    2>"$TMP/err.$1" &
   READERS+=($!)
 }
 until_said() { # seconds node pattern

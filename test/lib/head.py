@@ -29,7 +29,8 @@ INSPECTOR, WORK = os.environ["INSPECTOR"], os.environ["WORK"]
 GSPROF = "/gswarm_profiler.ProfilerService/"
 GPU = "NVIDIA H100 80GB HBM3"
 PERIOD = 0.2
-DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # before a program; what Python runs between fork and exec stumbles over grpcio
+# before a program; what Python runs between fork and exec stumbles over grpcio
+DIE_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 
 
 def free_port():
@@ -64,7 +65,8 @@ class Head:
         os.makedirs(self.out, exist_ok=True)
         self.port, self.http_port, self.token, self.scheme, self.context = free_port(), free_port(), None, "http", None
         self.at, self.url, self.p = "127.0.0.1:%d" % self.port, "http://%s:%d" % (http, self.http_port), None
-        self.words = [*prefix, *DIE_WITH_US, INSPECTOR, "head", "--port", str(self.port), "--http-port", str(self.http_port), "--freq", str(int(freq * 1000)),
+        self.words = [*prefix, *DIE_WITH_US, INSPECTOR, "head", "--port", str(self.port), "--http-port",
+                      str(self.http_port), "--freq", str(int(freq * 1000)),
                       "--data-dir", self.data, "--out-dir", self.out, *options]
         self.env = dict(os.environ, **(env or {}))
         self.begin()
@@ -72,7 +74,8 @@ class Head:
     def begin(self):
         with open(self.folder + "/err", "ab") as err:
             start = err.seek(0, os.SEEK_END)
-            self.p = subprocess.Popen(self.words, stderr=err, stdin=subprocess.DEVNULL, cwd=self.folder, env=self.env)
+            self.p = subprocess.Popen(self.words, stderr=err, stdin=subprocess.DEVNULL, cwd=self.folder,
+                                      env=self.env)
 
         def serves():
             said = self.said()[start:]
@@ -96,7 +99,8 @@ class Head:
             assert kind or code == 0, (code, self.said())
         elif not kind:
             assert self.p.returncode == 0, (self.p.returncode, self.said())
-        assert "ERROR: AddressSanitizer" not in self.said() and "runtime error" not in self.said(), self.said()
+        assert ("ERROR: AddressSanitizer" not in self.said() and
+                "runtime error" not in self.said()), self.said()
 
     def ask(self, method, path, body=None, headers=None, timeout=20):
         """(status, headers, text)"""
@@ -114,7 +118,8 @@ class Head:
     def get(self, path):
         code, _, text = self.ask("GET", path)
         assert code == 200, (path, code, text)
-        return json.loads(text, parse_constant=lambda c: (_ for _ in ()).throw(ValueError(c)))  # NaN is no JSON
+        # NaN is no JSON
+        return json.loads(text, parse_constant=lambda c: (_ for _ in ()).throw(ValueError(c)))
 
     def post(self, path, name=None):
         code, _, text = self.ask("POST", path, {"name": name})
@@ -138,7 +143,8 @@ class Head:
         """The session's file when it is whole; its frames are as docs/cluster.md has them."""
         def whole():
             s = self.session(name)
-            return s and not s["active"] and not s["finishing"] and os.path.exists(os.path.join(self.out, s["output_file"])) and s
+            return (s and not s["active"] and not s["finishing"] and
+                    os.path.exists(os.path.join(self.out, s["output_file"])) and s)
         s = until(whole, seconds)
         return sound(json.load(open(os.path.join(self.out, s["output_file"]))), name)
 
@@ -165,16 +171,19 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def sound(doc, name):
-    """Frames have numbers without a gap, times that grow, and arrays of one length in an order that only grows."""
+    """Frames have numbers without a gap, times that grow, and arrays of one length in an order that only
+    grows."""
     frames = doc["frames"]
     assert [f["frame_id"] for f in frames] == list(range(1, len(frames) + 1)), "%s: frame ids %s" % (name, [f["frame_id"] for f in frames])
     times = [f["time"] for f in frames]
     assert all(a < b for a, b in zip(times, times[1:])), "%s: times %s" % (name, times)
     before = {}
     for f in frames:
-        for group, of in (("gpu_id", ("gpu_util", "gpu_memory", "dram_bandwidth")), ("client_id", ("client_state", "client_seq", "client_age_s"))):
+        for group, of in (("gpu_id", ("gpu_util", "gpu_memory", "dram_bandwidth")),
+                          ("client_id", ("client_state", "client_seq", "client_age_s"))):
             ids = f.get(group, [])
-            assert ids[:len(before.get(group, []))] == before.get(group, []), (name, f["frame_id"], before, ids)
+            assert ids[:len(before.get(group,
+                                       []))] == before.get(group, []), (name, f["frame_id"], before, ids)
             before[group] = ids
             for key in of:
                 assert key not in f or len(f[key]) == len(ids), (name, f["frame_id"], key, f[key], ids)
@@ -193,9 +202,12 @@ def calendar_seconds(text):
 
 def metrics(host, values, names=(GPU,) * 64, timestamp=0, **more):
     """A MetricsUpdate: a value for each GPU, its utilisation."""
-    return theirs.MetricsUpdate(hostname=host, gpus_metrics=[theirs.GPUMetric(physical_idx=i, name=names[i], gpu_util=v, mem_util=0.25, **more)
+    return theirs.MetricsUpdate(hostname=host,
+                                gpus_metrics=[theirs.GPUMetric(
+                                    physical_idx=i, name=names[i], gpu_util=v, mem_util=0.25, **more)
                                                              for i, v in enumerate(values)],
-                                system_metrics=theirs.SystemMetrics(dram_util=7.25, disk_util=19.5), timestamp=timestamp)
+                                system_metrics=theirs.SystemMetrics(dram_util=7.25, disk_util=19.5),
+                                timestamp=timestamp)
 
 
 def encode(m):
@@ -232,7 +244,8 @@ class Gsprof:
         if connect:
             request = ours_initial(host, gpus)
             reply = head.unary("Connect", Raw(request), ConnectResponse, channel=self.channel)
-            assert reply.success and reply.message == "Connected successfully. Registered %d GPUs." % gpus, reply.message
+            assert (reply.success and
+                    reply.message == "Connected successfully. Registered %d GPUs." % gpus), reply.message
         self.stream = Stream(self.channel, GSPROF + "StreamMetrics", token=token)
 
     def send(self, *values, timestamp=0, **more):
@@ -265,11 +278,14 @@ class ConnectResponse:
 
 def ours_initial(host, gpus, name=GPU):
     """InitialInfo: a string and repeated GPUInfo."""
-    return theirs.InitialInfo(hostname=host, gpus=[theirs.GPUInfo(physical_idx=i, name=name) for i in range(gpus)]).SerializeToString()
+    return theirs.InitialInfo(hostname=host,
+                              gpus=[theirs.GPUInfo(physical_idx=i, name=name)
+                                    for i in range(gpus)]).SerializeToString()
 
 
 class Agent(threading.Thread):
-    """One of ours. Sample s has a utilisation of s % 97 percent; `acked` is what the head said that it has for good."""
+    """One of ours. Sample s has a utilisation of s % 97 percent; `acked` is what the head said that it has
+    for good."""
 
     def __init__(self, head, host, at=None, skew_s=0.0, period=PERIOD, keep=10000, token=None, epoch=0):
         super().__init__(daemon=True)
@@ -297,7 +313,8 @@ class Agent(threading.Thread):
             next_tick = tick + 1
             with self.lock:
                 self.seq += 1
-                s = ours.Sample(seq=self.seq, time_ns=round(tick * self.period * 1e9), memory=0.5, disk=0.25, cpu=0.125)
+                s = ours.Sample(seq=self.seq, time_ns=round(tick * self.period * 1e9), memory=0.5, disk=0.25,
+                                cpu=0.125)
                 self.fill(s)
                 self.time[self.seq] = tick * self.period
                 self.kept.append(s)
@@ -315,13 +332,17 @@ class Agent(threading.Thread):
 
     def run(self):
         while not self.closed:
-            channel = grpc.insecure_channel(self.at, options=[("grpc.use_local_subchannel_pool", 1), ("grpc.keepalive_time_ms", 5000),
-                                                              ("grpc.keepalive_timeout_ms", 5000), ("grpc.http2.max_pings_without_data", 0)])
+            channel = grpc.insecure_channel(self.at,
+                                            options=[("grpc.use_local_subchannel_pool", 1),
+                                                     ("grpc.keepalive_time_ms", 5000),
+                                                              ("grpc.keepalive_timeout_ms", 5000),
+                                                              ("grpc.http2.max_pings_without_data", 0)])
             stream = Stream(channel, "/nccl_inspector.v1.Head/Stream", two_ways=True, token=self.token)
             with self.lock:
                 first = self.kept[0].seq if self.kept else self.seq + 1
-                stream.put(ours.FromAgent(hello=ours.Hello(uuid=self.uuid, host=self.host, version="0.1.0", protocol=1, first=first,
-                                                           next=self.seq + 1, skew_ns=round(self.skew * 1e9), epoch=self.epoch)))
+                stream.put(ours.FromAgent(hello=ours.Hello(uuid=self.uuid, host=self.host, version="0.1.0",
+                                                           protocol=1, first=first, next=self.seq + 1,
+                                                           skew_ns=round(self.skew * 1e9), epoch=self.epoch)))
             try:
                 for b in stream.call:
                     self.heard(stream, ours.FromHead.FromString(b))
@@ -335,8 +356,9 @@ class Agent(threading.Thread):
             time.sleep(0.1)
 
     def late(self, once=False):
-        """One that comes for a frame that is out, as the head counts them; once: which may be for the next frame instead. The head puts
-        none before one that it has: it is for the tick that is nearest when it comes. Where that is the next one, another follows."""
+        """One that comes for a frame that is out, as the head counts them; once: which may be for the next
+        frame instead. The head puts none before one that it has: it is for the tick that is nearest when it
+        comes. Where that is the next one, another follows."""
         def counted():
             return (self.head.client(self.host) or {"late": 0})["late"]
 
@@ -353,7 +375,8 @@ class Agent(threading.Thread):
         until(came)
 
     def anew(self, epoch, n):
-        """Cut off, its spool is lost: it has taken n samples since, from 1 on. They are sent when it is back."""
+        """Cut off, its spool is lost: it has taken n samples since, from 1 on. They are sent when it is
+        back."""
         with self.lock:
             self.stream, stream, self.epoch, self.acked = None, self.stream, epoch, 0
             now = round((self.clock() + self.offset) / self.period)
@@ -391,7 +414,8 @@ class Agent(threading.Thread):
         return "%s_%s" % (self.host, self.uuid[:8])
 
     def complete(self, doc, begin, end, upto=None):
-        """Each sample up to `upto` (what was acknowledged) that was taken in this time stands in the frame of its tick, as it was. How many."""
+        """Each sample up to `upto` (what was acknowledged) that was taken in this time stands in the frame of
+        its tick, as it was. How many."""
         at, n = {round(tick_of(f) / self.period): f for f in doc["frames"]}, 0
         for seq in range(1, (self.acked if upto is None else upto) + 1):
             tick = self.time[seq]

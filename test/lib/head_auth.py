@@ -28,7 +28,8 @@ os.chmod(TOKEN, 0o600)
 
 
 def refused(*options):
-    p = subprocess.run([head.INSPECTOR, "head", "--port", str(head.free_port()), "--http-port", str(head.free_port()), "--data-dir", head.WORK + "/r", *options],
+    p = subprocess.run([head.INSPECTOR, "head", "--port", str(head.free_port()), "--http-port",
+                        str(head.free_port()), "--data-dir", head.WORK + "/r", *options],
                        capture_output=True, text=True, timeout=20)
     assert p.returncode not in (0, -11) and p.stderr, (options, p.returncode, p.stderr)
     return p.stderr
@@ -43,7 +44,8 @@ def code_of(call):
 
 
 def start_code(h, token=None):
-    return code_of(lambda: h.unary("StartProfiling", theirs.StartProfilingRequest(name="x"), theirs.StartProfilingResponse, token=token))
+    return code_of(lambda: h.unary("StartProfiling", theirs.StartProfilingRequest(name="x"),
+                                   theirs.StartProfilingResponse, token=token))
 
 
 def metrics_code(h, token=None):
@@ -67,7 +69,8 @@ def commands(h, http, grpc_code, token=None):
 
 
 def open_bind():
-    for said in refused("--host", "0.0.0.0"), refused("--host", "0.0.0.0", "--token-file", TOKEN), refused("--host", "::"):
+    for said in refused("--host", "0.0.0.0"), refused("--host", "0.0.0.0", "--token-file",
+                                                      TOKEN), refused("--host", "::"):
         assert "--open" in said or "token" in said, said
     assert "go together" in refused("--tls-cert", TOKEN)
     with socket.create_server(("127.0.0.1", 0)) as s:  # what a user can change is named
@@ -149,7 +152,8 @@ def elsewhere():
         head.until(lambda: a.errors)
         assert a.errors[0][0] == grpc.StatusCode.PERMISSION_DENIED, a.errors
         a.close()
-        # One address beyond this machine has a quarter of the connections; who is one too many is closed, and others are served.
+        # One address beyond this machine has a quarter of the connections; who is one too many is closed, and
+        # others are served.
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
         many = [socket.create_connection(("10.99.0.1", h.port)) for _ in range(1030)]
@@ -171,8 +175,10 @@ def elsewhere():
 
 def said(code, what, program, *words):
     """The program ends with that code, and says that."""
-    p = subprocess.run([*([head.INSPECTOR, "session"] if program == "session" else [GSPROF]), *words], capture_output=True, text=True, timeout=40)
-    assert p.returncode == code and what in p.stdout + p.stderr, (program, words, what, p.returncode, p.stdout, p.stderr)
+    p = subprocess.run([*([head.INSPECTOR, "session"] if program == "session" else [GSPROF]), *words],
+                       capture_output=True, text=True, timeout=40)
+    assert (p.returncode == code and
+            what in p.stdout + p.stderr), (program, words, what, p.returncode, p.stdout, p.stderr)
     print("    " + (p.stdout + p.stderr).strip().split("\n")[0])
 
 
@@ -183,22 +189,26 @@ def tls():
         subprocess.run(["openssl", *words], check=True, stderr=subprocess.DEVNULL)
 
     def new(name, *more):
-        made("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "%s/%s.key" % (w, name), "-subj", "/CN=" + name, *more)
+        made("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+             "%s/%s.key" % (w, name), "-subj", "/CN=" + name, *more)
     for ca in "ca", "nobody":
         new(ca, "-x509", "-out", "%s/%s.pem" % (w, ca), "-addext", "basicConstraints=critical,CA:true")
     open(w + "/san", "w").write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
     for name, ca in ("server", "ca"), ("client", "ca"), ("stranger", "nobody"):
         new(name, "-out", "%s/%s.csr" % (w, name))
-        made("x509", "-req", "-in", "%s/%s.csr" % (w, name), "-CA", "%s/%s.pem" % (w, ca), "-CAkey", "%s/%s.key" % (w, ca), "-CAcreateserial",
+        made("x509", "-req", "-in", "%s/%s.csr" % (w, name), "-CA", "%s/%s.pem" % (w, ca), "-CAkey",
+             "%s/%s.key" % (w, ca), "-CAcreateserial",
              "-extfile", w + "/san", "-out", "%s/%s.pem" % (w, name))
 
     def pem(name):
         return open("%s/%s" % (w, name), "rb").read()
-    with head.Head("tls", "--tls-cert", w + "/server.pem", "--tls-key", w + "/server.key", "--client-ca", w + "/ca.pem", "--token-file", TOKEN) as h:
+    with head.Head("tls", "--tls-cert", w + "/server.pem", "--tls-key", w + "/server.key", "--client-ca",
+                   w + "/ca.pem", "--token-file", TOKEN) as h:
         def call(name, token="right token"):
             key, chain = (pem(name + ".key"), pem(name + ".pem")) if name else (None, None)
             with grpc.secure_channel(h.at, grpc.ssl_channel_credentials(pem("ca.pem"), key, chain)) as c:
-                return code_of(lambda: h.unary("GetStatus", head.Raw(b""), theirs.StatusResponse, channel=c, token=token))
+                return code_of(lambda: h.unary("GetStatus", head.Raw(b""), theirs.StatusResponse, channel=c,
+                                               token=token))
         assert call("client") is None
         assert call("client", "wrong") == grpc.StatusCode.UNAUTHENTICATED
         assert call("stranger") == call(None) == grpc.StatusCode.UNAVAILABLE
@@ -228,11 +238,13 @@ def tls():
         said(1, "does it want a certificate of the client (--cert FILE", "gsprof", "status", rpc, *trust)
         # An agent of ours has one of its own.
         a = agent.Agent(all_of_agents.enter_context(agent.Place(all_of_agents.enter_context(tempfile.TemporaryDirectory()))), "--node", "ours", "--head", rpc,
-                        "--head-token-file", TOKEN, "--head-ca", w + "/ca.pem", "--head-cert", w + "/client.pem", "--head-key", w + "/client.key").wait()
+                        "--head-token-file", TOKEN, "--head-ca", w + "/ca.pem", "--head-cert",
+                        w + "/client.pem", "--head-key", w + "/client.key").wait()
         head.until(lambda: h.taken("ours") > 1, 40)
         a.kill(15)
         # What people mix up.
-        said(1, "does it want TLS (--ca FILE), or is it another port?", "session", "list", "--head", http, "--token-file", TOKEN)
+        said(1, "does it want TLS (--ca FILE), or is it another port?", "session", "list", "--head", http,
+             "--token-file", TOKEN)
         said(1, "does it speak TLS there (--ca FILE", "gsprof", "status", rpc, "--token-file", TOKEN)
         said(1, "it speaks no HTTP/2 there: the other port?", "gsprof", "status", http, *mine)
     with head.Head("plain") as h:

@@ -1,4 +1,5 @@
-"""Between clients and the head the network is cut: it is noticed, old numbers are not shown as new ones, all is sent after it, in order.
+"""Between clients and the head the network is cut: it is noticed, old numbers are not shown as new ones, all
+is sent after it, in order.
 
     HOLE_S: how long nothing passes (10)
 """
@@ -67,8 +68,10 @@ def stopped(h):
     assert latest["state"] == "stale" and latest["age_s"] > 2 * head.PERIOD, latest
     f.cut()
     head.until(lambda: state(h, "frozen") == "gone", 10)
-    latest = next(v for k, v in h.get("/metrics/latest")["client_data"].items() if k.startswith("frozen_"))  # it is told, without its old numbers
-    assert latest["state"] == "gone" and latest["age_s"] > 0 and [(g["name"], g["gpu_util"]) for g in latest["gpus_metrics"]] == [(head.GPU, None)], latest
+    # it is told, without its old numbers
+    latest = next(v for k, v in h.get("/metrics/latest")["client_data"].items() if k.startswith("frozen_"))
+    assert (latest["state"] == "gone" and latest["age_s"] > 0 and
+            [(g["name"], g["gpu_util"]) for g in latest["gpus_metrics"]] == [(head.GPU, None)]), latest
 
 
 with head.Head("cuts") as h:
@@ -91,12 +94,14 @@ with head.Head("cuts") as h:
     n = a.complete(d, begin + head.PERIOD, end), other.complete(d, begin + head.PERIOD, end)
     assert h.session("cuts")["late"] > 0, "nothing came late, so that nothing was tried"
     # As it was at the time, before what came late: a frame says stale, and no old number.
-    lines = open([os.path.join(r, f) for r, _, fs in os.walk(h.data) for f in fs if f == "frames.jsonl"][0]).read().splitlines()
+    lines = open([os.path.join(r, f) for r, _, fs in os.walk(h.data) for f in fs
+                  if f == "frames.jsonl"][0]).read().splitlines()
     silent = 0
     for line in lines:
         f = json.loads(line)
         for host, ident in (("cut", a.id()), ("frozen", None)):
-            at = [k for k, i in enumerate(f["client_id"]) if i == ident or (not ident and i.startswith("frozen_"))]
+            at = [k for k, i in enumerate(f["client_id"]) if i == ident or
+                  (not ident and i.startswith("frozen_"))]
             if not at or f["client_state"][at[0]] == "ok":
                 continue
             silent += 1

@@ -17,19 +17,24 @@ PLAN = head.WORK + "/plan"
 HOME = head.WORK + "/home"
 os.makedirs(HOME)
 ENV = dict(os.environ, HOME=HOME, PYTHONPATH="", LD_LIBRARY_PATH=NVML, NI_FAKE_NVML=PLAN, MPLCONFIGDIR=HOME)
-open(PLAN, "w").write("".join("* %s\n" % w for w in ("gpus 2", "total 85899345920", "used 21474836480", "free 64424509440", "memutil 20",
-                                                     "pcietx 4096", "pcierx 1048576", "power 300000", "temp 50")) + "0 util 37\n1 util 73\n")
+open(PLAN, "w").write("".join("* %s\n" % w
+                              for w in ("gpus 2", "total 85899345920", "used 21474836480", "free 64424509440",
+                                        "memutil 20",
+                                                     "pcietx 4096", "pcierx 1048576", "power 300000",
+                                                     "temp 50")) + "0 util 37\n1 util 73\n")
 
 
 def gswarm(*words, code=0):
-    p = subprocess.run([PYTHON, RUNNER, *words], capture_output=True, text=True, env=ENV, cwd=HOME, timeout=60)
+    p = subprocess.run([PYTHON, RUNNER, *words], capture_output=True, text=True, env=ENV, cwd=HOME,
+                       timeout=60)
     assert p.returncode == code and "Traceback" not in p.stderr, (words, p.returncode, p.stdout, p.stderr)
     return p.stdout + p.stderr
 
 
 with head.Head("gswarm", "--enable-bandwidth", freq=0.5) as h:
     with open(head.WORK + "/client.log", "w") as log:
-        client = subprocess.Popen([*head.DIE_WITH_US, PYTHON, RUNNER, "client", "connect", h.at, "--resilient", "--block"], stdout=log, stderr=log, env=ENV, cwd=HOME)
+        client = subprocess.Popen([*head.DIE_WITH_US, PYTHON, RUNNER, "client", "connect", h.at,
+                                   "--resilient", "--block"], stdout=log, stderr=log, env=ENV, cwd=HOME)
     head.until(lambda: h.get("/status")["total_gpus"] == 2 and h.get("/metrics/latest")["client_data"], 40)
     it = h.get("/clients")["clients"][0]
     assert it["gpu_count"] == 2 and it["gpus"][0]["name"] == head.GPU, it

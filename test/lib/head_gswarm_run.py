@@ -1,12 +1,13 @@
-"""The real gswarm without what only its models need: torch and its like are empty modules. Arguments: gswarm's; or `stat DATA PLOT`
-or `draw DATA PLOT`, its two readers of a session's file."""
+"""The real gswarm without what only its models need: torch and its like are empty modules. Arguments:
+gswarm's; or `stat DATA PLOT` or `draw DATA PLOT`, its two readers of a session's file."""
 import importlib.abc
 import importlib.machinery
 import json
 import sys
 import types
 
-LEFT_OUT = ("torch", "transformers", "vllm", "accelerate", "seaborn", "aioredis", "huggingface_hub", "modelscope", "safetensors")
+LEFT_OUT = ("torch", "transformers", "vllm", "accelerate", "seaborn", "aioredis", "huggingface_hub",
+            "modelscope", "safetensors")
 
 
 class Empty(types.ModuleType):
@@ -18,7 +19,8 @@ class Empty(types.ModuleType):
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path, target=None):
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if name.split(".")[0] in LEFT_OUT else None
+        return importlib.machinery.ModuleSpec(name, self,
+                                              is_package=True) if name.split(".")[0] in LEFT_OUT else None
 
     def create_module(self, spec):
         return Empty(spec.name)

@@ -1,4 +1,5 @@
-"""A head's folders with what another user, or a kill, may have left in them: links, pipes, half of a file. See test/cases/head/head_hostile.sh."""
+"""A head's folders with what another user, or a kill, may have left in them: links, pipes, half of a file.
+See test/cases/head/head_hostile.sh."""
 import glob
 import json
 import os
@@ -17,7 +18,8 @@ def session_of(h, name):
 
 
 def links():
-    """A link in place of a session's folder, and one in place of a file: neither is followed, and what they lead to stays as it is."""
+    """A link in place of a session's folder, and one in place of a file: neither is followed, and what they
+    lead to stays as it is."""
     with head.Head("links") as h:
         for name in "folder", "file", "good":
             h.start(name)
@@ -32,7 +34,8 @@ def links():
         os.symlink(h.folder + "/precious", file + "/frames.jsonl")
         size = os.path.getsize(h.folder + "/precious")
         h.begin()
-        assert not h.session("folder") and not h.session("file")["active"] and h.session("good")["active"], h.get("/profiling/sessions")
+        assert (not h.session("folder") and not h.session("file")["active"] and
+                h.session("good")["active"]), h.get("/profiling/sessions")
         assert open(h.folder + "/elsewhere/frames.jsonl").read() == "what somebody wants to keep\n"
         assert os.path.getsize(h.folder + "/precious") == size > 0
         h.stop("good")
@@ -47,7 +50,8 @@ def pipes():
         h.start("good")
         head.until(lambda: h.session("good")["frames"] > 3)
         time.sleep(1.5)  # clients.jsonl is written once a second
-        paths = [session_of(h, "state") + "/state.json", session_of(h, "frames") + "/frames.jsonl", session_of(h, "good") + "/late.jsonl",
+        paths = [session_of(h, "state") + "/state.json", session_of(h, "frames") + "/frames.jsonl",
+                 session_of(h, "good") + "/late.jsonl",
                  h.data + "/clients.jsonl", h.data + "/head.log"]
         h.kill()
         for path in paths:
@@ -70,7 +74,8 @@ def pipes():
 
 
 def rights():
-    """Nobody but the head's user reads who is there or writes to its folder; a folder that everybody may write to is refused."""
+    """Nobody but the head's user reads who is there or writes to its folder; a folder that everybody may
+    write to is refused."""
     was = os.umask(0)
     try:
         with head.Head("rights") as h:
@@ -89,18 +94,21 @@ def rights():
         os.umask(was)
     os.mkdir(head.WORK + "/open")
     os.chmod(head.WORK + "/open", 0o777)
-    p = subprocess.run([head.INSPECTOR, "head", "--port", str(head.free_port()), "--http-port", "0", "--data-dir", head.WORK + "/open"],
+    p = subprocess.run([head.INSPECTOR, "head", "--port", str(head.free_port()), "--http-port", "0",
+                        "--data-dir", head.WORK + "/open"],
                        capture_output=True, text=True, timeout=60, cwd=head.WORK)
     assert p.returncode == 1 and "everybody may write into it" in p.stderr and "chmod o-w" in p.stderr, p
     assert os.listdir(head.WORK + "/open") == []
 
 
 def hidden(h):
-    return [p for p in glob.glob(h.folder + "/**/.*", recursive=True) if os.path.basename(p).startswith(".tmp-")]
+    return [p for p in glob.glob(h.folder + "/**/.*", recursive=True)
+            if os.path.basename(p).startswith(".tmp-")]
 
 
 def killed_at_the_end():
-    """Sessions are stopped and the head is killed at once, whatever it is at: files keep their names, and nothing hidden stays."""
+    """Sessions are stopped and the head is killed at once, whatever it is at: files keep their names, and
+    nothing hidden stays."""
     with head.Head("ends", freq=0.1) as h:
         a = head.Agent(h, "n1", period=0.1)
         for k in range(8):
@@ -117,17 +125,20 @@ def killed_at_the_end():
             h.begin()
             for name in names:
                 h.file(name, 60)
-        head.until(lambda: not hidden(h) and not any(s["finishing"] for s in h.get("/profiling/sessions")["sessions"]))
+        head.until(lambda: not hidden(h) and
+                   not any(s["finishing"] for s in h.get("/profiling/sessions")["sessions"]))
         want = sorted("%s%d.json" % (c, k) for c in "xy" for k in range(8))
         assert sorted(os.listdir(h.out)) == want, sorted(set(os.listdir(h.out)) ^ set(want))
-        # What a kill at any other moment leaves: hidden files of a session that runs, of one that is being finished, and others' files.
+        # What a kill at any other moment leaves: hidden files of a session that runs, of one that is being
+        # finished, and others' files.
         h.start("z")
         head.until(lambda: h.session("z")["frames"] > 2)
         mine, folder = h.session("z")["session_id"], session_of(h, "z")
         h.kill()
         begins = '{"schema":"nccl-inspector-session-1","session_id":"%s","session_name":"z"'
         hidden_name = "%s/.tmp-%s-" % (h.out, mine[:18])
-        for path, text in ((hidden_name + "1", begins % mine), (hidden_name + "2", ""), (folder + "/.tmp-2", "{"), (h.data + "/.tmp-3", "")):
+        for path, text in ((hidden_name + "1", begins % mine), (hidden_name + "2", ""),
+                           (folder + "/.tmp-2", "{"), (h.data + "/.tmp-3", "")):
             with open(path, "w") as f:
                 f.write(text)
         other = h.out + "/.tmp-4"

@@ -15,8 +15,10 @@ NOT_FOUND, WRONG_METHOD = '{"detail":"Not Found"}', '{"detail":"Method Not Allow
 def routes(h):
     assert h.get("/")["message"] == "GSwarm Profiler HTTP API" and h.get("/")["version"] == "0.1.0"
     s = h.get("/status")
-    for key, kind in (("freq", int), ("enable_bandwidth_profiling", bool), ("enable_nvlink_profiling", bool), ("is_profiling", bool),
-                      ("output_filename", str), ("frame_id_counter", int), ("connected_clients", list), ("total_gpus", int), ("gpu_info", dict)):
+    for key, kind in (("freq", int), ("enable_bandwidth_profiling", bool), ("enable_nvlink_profiling", bool),
+                      ("is_profiling", bool),
+                      ("output_filename", str), ("frame_id_counter", int), ("connected_clients", list),
+                      ("total_gpus", int), ("gpu_info", dict)):
         assert type(s[key]) is kind, (key, s)
     assert (s["freq"], s["is_profiling"], s["output_filename"], s["total_gpus"]) == (200, False, "", 0), s
     assert h.get("/clients") == {"total_clients": 0, "clients": []}
@@ -26,9 +28,12 @@ def routes(h):
     for path in "/nothing", "/profiling", "/status/x", "/../etc/passwd", "/profiling/record":
         code, _, text = h.ask("GET", path)
         assert (code, json.loads(text)) == (404, json.loads(NOT_FOUND)), (path, code, text)
-    for method, path, allow in (("POST", "/status", "GET"), ("GET", "/profiling/start", "POST"), ("DELETE", "/clients", "GET"), ("PUT", "/profiling/stop", "POST")):
+    for method, path, allow in (("POST", "/status", "GET"), ("GET", "/profiling/start", "POST"),
+                                ("DELETE", "/clients", "GET"), ("PUT", "/profiling/stop", "POST")):
         code, headers, text = h.ask(method, path)
-        assert code == 405 and (method in ("DELETE", "PUT") or json.loads(text) == json.loads(WRONG_METHOD)), (method, path, code, text)
+        assert (code == 405 and (
+                method in ("DELETE", "PUT") or
+                json.loads(text) == json.loads(WRONG_METHOD))), (method, path, code, text)
         assert allow in headers["allow"], (path, headers["allow"])
     code, headers, _ = h.ask("GET", "/status/")
     assert code == 307 and headers["location"].endswith("/status"), (code, headers)
@@ -40,10 +45,13 @@ def fits(doc, schema, value, at):
         return fits(doc, doc["components"]["schemas"][schema["$ref"].split("/")[-1]], value, at)
     known = {"type", "enum", "required", "properties", "additionalProperties", "items", "oneOf"}
     assert set(schema) <= known, (at, schema)
-    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None), "array": list, "object": dict}
+    kinds = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None),
+             "array": list, "object": dict}
     wanted = schema.get("type", [])
     wanted = [wanted] if isinstance(wanted, str) else wanted
-    assert not wanted or any(isinstance(value, kinds[w]) and (w == "boolean") == isinstance(value, bool) for w in wanted), (at, wanted, value)
+    assert (not wanted or
+            any(isinstance(value, kinds[w]) and (w == "boolean") == isinstance(value, bool)
+                for w in wanted)), (at, wanted, value)
     assert value in schema.get("enum", [value]), (at, value)
     if "oneOf" in schema:
         good = []
@@ -78,7 +86,8 @@ def described(h):
     a.fill = more
     g.send(0.5, math.nan)
     head.until(lambda: any(c["open"] for c in h.get("/metrics/latest")["client_data"].values()))
-    assert {j["state"] for c in h.get("/metrics/latest")["client_data"].values() for j in c["jobs"]} == {"logs_only"}
+    assert {j["state"] for c in h.get("/metrics/latest")["client_data"].values()
+            for j in c["jobs"]} == {"logs_only"}
     tried = set()
 
     def ask(method, path, code, body=None):
@@ -90,7 +99,8 @@ def described(h):
         if kind == "application/json":
             fits(doc, content["schema"], json.loads(text), path)
         tried.add((method, path))
-    for body, code in ((b'{"name":"seen"}', 200), (b'{"name":"seen"}', 200), (b'{"name":null}', 200), (b"{", 422), (b'{"name":5}', 422)):
+    for body, code in ((b'{"name":"seen"}', 200), (b'{"name":"seen"}', 200), (b'{"name":null}', 200),
+                       (b"{", 422), (b'{"name":5}', 422)):
         ask("post", "/profiling/start", code, body)
     for path in "/", "/status", "/health", "/clients", "/metrics/latest", "/profiling/sessions", "/openapi.json":
         ask("get", path, 200)
@@ -113,10 +123,13 @@ def unfit(h):
             (None, {}, "missing", ["body"], None),
             (b"{", {"Content-Type": "application/json"}, "json_invalid", ["body", 0], {}),
             (b"[]", {"Content-Type": "application/json"}, "model_attributes_type", ["body"], []),
-            (b'{"name":"a"}', {"Content-Type": "text/plain"}, "model_attributes_type", ["body"], '{"name":"a"}'),
-            (b'\x1b"\xff\n', {"Content-Type": "text/plain"}, "model_attributes_type", ["body"], '\x1b"\ufffd\n'),
+            (b'{"name":"a"}', {"Content-Type": "text/plain"}, "model_attributes_type", ["body"],
+             '{"name":"a"}'),
+            (b'\x1b"\xff\n', {"Content-Type": "text/plain"}, "model_attributes_type", ["body"],
+             '\x1b"\ufffd\n'),
             (b'{"name":5}', {"Content-Type": "application/json"}, "string_type", ["body", "name"], 5),
-            (b'{"name":["a"]}', {"Content-Type": "application/json"}, "string_type", ["body", "name"], ["a"])):
+            (b'{"name":["a"]}', {"Content-Type": "application/json"}, "string_type", ["body", "name"],
+             ["a"])):
         code, _, text = h.ask("POST", "/profiling/start", body, headers)
         detail = json.loads(text)["detail"]
         assert code == 422 and (detail[0]["type"], detail[0]["loc"]) == (kind, loc), (body, code, text)
@@ -127,7 +140,8 @@ def unfit(h):
         assert code == 307 and headers["location"] == "/openapi.json", (path, code, headers)
     h.start("keep")
     # What cannot be understood ends nothing: it may be about one session.
-    for body, headers in ((b'{"name":"a', {"Content-Type": "application/json"}), (b'{"name":"a"}', {"Content-Type": "text/plain"}),
+    for body, headers in ((b'{"name":"a', {"Content-Type": "application/json"}),
+                          (b'{"name":"a"}', {"Content-Type": "text/plain"}),
                           (b'{"name":5}', {"Content-Type": "application/json"})):
         code, _, text = h.ask("POST", "/profiling/stop", body, headers)
         assert code == 422, (body, code, text)
@@ -145,17 +159,23 @@ def odd_numbers(h):
     a, b = head.Gsprof(h, "odd"), head.Gsprof(h, "even", 2)
     a.send(math.nan, dram_bw_gbps_rx=math.inf)
     b.send(0.5, 0.25, dram_bw_gbps_rx=1024 * 1024, dram_bw_gbps_tx=2048)
-    head.until(lambda: len(h.get("/metrics/latest")["client_data"]) == 2 and h.get("/status")["total_gpus"] == 3)
+    head.until(lambda: len(h.get("/metrics/latest")["client_data"]) == 2 and
+               h.get("/status")["total_gpus"] == 3)
     latest = h.get("/metrics/latest")["client_data"]
     g = next(v for k, v in latest.items() if k.startswith("even_"))["gpus_metrics"]
-    assert [(m["physical_idx"], m["gpu_util"], m["mem_util"], m["name"]) for m in g] == [(0, 50, 25, head.GPU), (1, 25, 25, head.GPU)], g
+    assert [(m["physical_idx"], m["gpu_util"], m["mem_util"], m["name"])
+            for m in g] == [(0, 50, 25, head.GPU), (1, 25, 25, head.GPU)], g
     # KiB/s, and the names of the other direction: what gsprof calls rx left the GPU.
-    assert abs(g[0]["dram_bw_gbps_tx"] - 1.073741824) < 1e-5 and abs(g[0]["dram_bw_gbps_rx"] - 0.002097152) < 1e-5, g
-    assert next(v for k, v in latest.items() if k.startswith("odd_"))["gpus_metrics"][0]["gpu_util"] is None, latest
+    assert (abs(g[0]["dram_bw_gbps_tx"] - 1.073741824) < 1e-5 and
+            abs(g[0]["dram_bw_gbps_rx"] - 0.002097152) < 1e-5), g
+    assert next(v for k, v in latest.items()
+                if k.startswith("odd_"))["gpus_metrics"][0]["gpu_util"] is None, latest
     status, clients = h.get("/status"), h.get("/clients")
-    assert sorted(k.split("_")[0] for k in status["connected_clients"]) == ["even", "odd"] and clients["total_clients"] == 2, status
+    assert (sorted(k.split("_")[0] for k in status["connected_clients"]) == ["even", "odd"] and
+            clients["total_clients"] == 2), status
     for c in clients["clients"]:
-        assert c["client_id"].startswith(c["hostname"] + "_ipv4:127.0.0.1:") and c["gpu_count"] == len(c["gpus"]), c
+        assert (c["client_id"].startswith(c["hostname"] + "_ipv4:127.0.0.1:") and
+                c["gpu_count"] == len(c["gpus"])), c
         assert status["gpu_info"][c["client_id"]] == c["gpus"], (status, c)
         for key in "state", "age_s", "skew_s", "taken", "late", "lost", "version":
             assert key in c, (key, c)
@@ -164,15 +184,18 @@ def odd_numbers(h):
 
 
 def origins(h):
-    code, headers, _ = h.ask("OPTIONS", "/profiling/start", None, {"Origin": "http://page.example", "Access-Control-Request-Method": "POST",
+    code, headers, _ = h.ask("OPTIONS", "/profiling/start", None,
+                             {"Origin": "http://page.example", "Access-Control-Request-Method": "POST",
                                                                     "Access-Control-Request-Headers": "content-type"})
-    assert code in (200, 204) and headers["Access-Control-Allow-Origin"] == "http://page.example" and "POST" in headers["Access-Control-Allow-Methods"], \
+    assert (code in (200, 204) and headers["Access-Control-Allow-Origin"] == "http://page.example" and
+            "POST" in headers["Access-Control-Allow-Methods"]), \
         (code, headers)
     code, headers, _ = h.ask("GET", "/status", None, {"Origin": "http://page.example"})
     assert code == 200 and headers["Access-Control-Allow-Origin"] == "http://page.example", headers
     _, headers, _ = h.ask("GET", "/status", None, {"Origin": "http://elsewhere.example"})
     assert headers["Access-Control-Allow-Origin"] is None, headers
-    code, _, _ = h.ask("POST", "/profiling/start", {"name": "foreign"}, {"Origin": "http://elsewhere.example"})
+    code, _, _ = h.ask("POST", "/profiling/start", {"name": "foreign"},
+                       {"Origin": "http://elsewhere.example"})
     assert code == 403 and not h.session("foreign"), code
 
 
@@ -196,8 +219,11 @@ def events(h):
         assert b"text/event-stream" in got and b"event: state" in got.split(b"event: frame")[0], got
         came(b"event: points")
         points = json.loads(re.search(rb"event: points\ndata: (.*)\n\n", got)[1])
-        assert len(points) >= 2 and all(a["time"] < b["time"] for a, b in zip(points, points[1:])), points  # of before it asked
-        assert any(p["util"] == 50 and abs(p["pcie"] - 1.075838976) < 1e-5 and p["nic"] is None for p in points) and points[-1]["jobs"] == [], points
+        # of before it asked
+        assert len(points) >= 2 and all(a["time"] < b["time"] for a, b in zip(points, points[1:])), points
+        assert (any(p["util"] == 50 and abs(p["pcie"] - 1.075838976) < 1e-5 and p["nic"] is None
+                    for p in points) and
+                points[-1]["jobs"] == []), points
         h.start("told")
         came(b'"is_profiling":true')
         h.stop("told")
@@ -219,7 +245,8 @@ def memory(h):
     before = resident()
     for _ in range(1500):
         h.get("/status")
-    assert resident() - before < 20e6 or os.environ.get("NI_VARIANT"), (before, resident())  # a sanitizer keeps what is freed
+    # a sanitizer keeps what is freed
+    assert resident() - before < 20e6 or os.environ.get("NI_VARIANT"), (before, resident())
 
 
 def ended(h):

@@ -1,4 +1,5 @@
-"""Three agents with a head, a job on each, and a session: GPUs as planted and the job's collectives stand in its frames."""
+"""Three agents with a head, a job on each, and a session: GPUs as planted and the job's collectives stand in
+its frames."""
 import contextlib
 import os
 import tempfile
@@ -15,7 +16,8 @@ coll world func=AllReduce bytes=1048576 channels=2
 end
 """
 NODES = ("n1", "n2", "n3")
-FAKE = {"LD_LIBRARY_PATH": os.path.abspath(agent.BUILD + "/test/nvml"), "NI_FAKE_NVML": os.path.abspath("test/fake_nvml/healthy.txt")}
+FAKE = {"LD_LIBRARY_PATH": os.path.abspath(agent.BUILD + "/test/nvml"),
+        "NI_FAKE_NVML": os.path.abspath("test/fake_nvml/healthy.txt")}
 
 
 
@@ -26,7 +28,8 @@ def operations_a_second(logs):
 
 
 def bandwidths(logs):
-    """Of each write of each rank, and of all together, by the operations' own: GB/s, over the time that they took."""
+    """Of each write of each rank, and of all together, by the operations' own: GB/s, over the time that they
+    took."""
     of = {}
     for l in agent.lines(logs):
         r = l.get("coll_perf", {})
@@ -40,7 +43,8 @@ def bandwidths(logs):
 
 
 with contextlib.ExitStack() as all_of, head.Head("job", "--enable-bandwidth", freq=0.5) as h:
-    places = [all_of.enter_context(agent.Place(all_of.enter_context(tempfile.TemporaryDirectory()))) for _ in NODES]
+    places = [all_of.enter_context(agent.Place(all_of.enter_context(tempfile.TemporaryDirectory())))
+              for _ in NODES]
     agents = [agent.Agent(p, "--head", h.at, "--node", n, env=FAKE).wait() for p, n in zip(places, NODES)]
     head.until(lambda: h.get("/status")["total_gpus"] == 24, 60)
     h.start("job")
@@ -56,7 +60,8 @@ with contextlib.ExitStack() as all_of, head.Head("job", "--enable-bandwidth", fr
         """the job's operations in /metrics/latest, and that it has ended"""
         latest = h.get("/metrics/latest")["client_data"].values()
         job_of = [j for c in latest for j in c["jobs"]]
-        return sorted(j["operations"] for j in job_of) == sorted(want) and all(j["state"] == "ended" for j in job_of)
+        return (sorted(j["operations"] for j in job_of) == sorted(want) and
+                all(j["state"] == "ended" for j in job_of))
     head.until(all_there, 120)
 
     def fresh():
@@ -66,17 +71,20 @@ with contextlib.ExitStack() as all_of, head.Head("job", "--enable-bandwidth", fr
     time.sleep(1)
     h.stop("job")
     frames = h.file("job", 60)["frames"]
-    last = next(f for f in reversed(frames) if f["client_state"] == ["ok"] * 3)  # a busy machine makes an agent late now and then
+    # a busy machine makes an agent late now and then
+    last = next(f for f in reversed(frames) if f["client_state"] == ["ok"] * 3)
     assert sorted(i.split(":")[0] for i in last["gpu_id"]) == sorted(NODES * 8), last["gpu_id"]
     assert set(last["gpu_util"]) == {"91.00"} and set(last["gpu_memory"]) == {"69.85"}, last
     assert set(last["gpu_power_w"]) == {650.123}, last
     for n, node in enumerate(NODES):
         mine = [j for f in frames for j in f["jobs"] if j["host"] == node]
         assert {j["job_id"] for j in mine} == {"4242"} and "ended" in {j["state"] for j in mine}, mine[-1:]
-        # Frames come twice as often as the logs are written: no rate says 0 meanwhile, none says twice what there is. Those at the job's
-        # ends, and where the agent was away, are over less. An agent samples when nothing else wants a processor: where the frames say
-        # that it was late, it has counted late what the job did before, and what one rate is only test_store and test_grid can judge.
-        went = [(f["frame_id"], j["operations_s"], j["message_gb_s"]) for f in frames for j in f["jobs"] if j["host"] == node and j["state"] == "running"]
+        # Frames come twice as often as the logs are written: no rate says 0 meanwhile, none says twice what
+        # there is. Those at the job's ends, and where the agent was away, are over less. An agent samples
+        # when nothing else wants a processor: where the frames say that it was late, it has counted late what
+        # the job did before, and what one rate is only test_store and test_grid can judge.
+        went = [(f["frame_id"], j["operations_s"], j["message_gb_s"]) for f in frames for j in f["jobs"]
+                if j["host"] == node and j["state"] == "running"]
         rates = [r for _, r, _ in went if r is not None][1:-2]
         mean = operations_a_second(places[n].logs)
         late = max((f["client_age_s"][n] for f in frames if len(f["client_age_s"]) > n), default=0)
@@ -84,14 +92,16 @@ with contextlib.ExitStack() as all_of, head.Head("job", "--enable-bandwidth", fr
         if node != "n2" and late < 1.5:
             assert len(rates) >= 5 and 0.5 * mean < sum(rates) / len(rates) < 1.7 * mean, (node, mean, went)
         assert all(abs(g - r * 1048576e-9) < 0.01 * g + 0.001 for _, r, g in went if r), (node, went)
-        # A frame's bandwidth is the mean of some of the log's writes, whichever the agent was there for: never of the first, which on a
-        # busy machine may have been far slower than all others. One that was late may have seen no two writes apart.
+        # A frame's bandwidth is the mean of some of the log's writes, whichever the agent was there for:
+        # never of the first, which on a busy machine may have been far slower than all others. One that was
+        # late may have seen no two writes apart.
         bus = [j["busbw_gb_s"] for j in mine if j["busbw_gb_s"]]
         writes, whole = bandwidths(places[n].logs)
         assert bus or late >= 1.5, (node, late, writes)
         assert all(min(writes) * 0.99 <= b <= max(writes) * 1.01 for b in bus), (node, bus, writes)
         m = agents[n].metrics()
-        mean = sum(agent.total(m, "bus_bytes_total", ()).values()) / sum(agent.total(m, "bus_seconds_total", ()).values()) / 1e9
+        mean = sum(agent.total(m, "bus_bytes_total",
+                               ()).values()) / sum(agent.total(m, "bus_seconds_total", ()).values()) / 1e9
         assert abs(mean - whole) < 0.01 * whole, (node, mean, whole)
     lost = [c["lost"] for c in h.get("/clients")["clients"]]
     assert lost == [0, 0, 0], lost

@@ -1,4 +1,5 @@
-"""The head is killed again and again, with sessions that run and clients of both kinds: what was acknowledged is there.
+"""The head is killed again and again, with sessions that run and clients of both kinds: what was acknowledged
+is there.
 
     KILLS: how often (10); AGENTS (4), GSPROF (3): how many clients
 """
@@ -13,7 +14,9 @@ import head
 
 KILLS = int(os.environ.get("KILLS", "10"))
 AGENTS, GSPROF = int(os.environ.get("AGENTS", "4")), int(os.environ.get("GSPROF", "3"))
-BACK = 8 + 2.5  # the first frames after a kill wait so long for clients that come back (grid.h), and are made within a hold after that
+# the first frames after a kill wait so long for clients that come back (grid.h), and are made within a hold
+# after that
+BACK = 8 + 2.5
 random.seed(int(os.environ.get("SEED", "1")))
 
 
@@ -39,7 +42,8 @@ class Again:
 
 
 def cli(h, *words, code=0):
-    p = subprocess.run([head.INSPECTOR, "session", *words], capture_output=True, text=True, cwd=h.out, timeout=60)
+    p = subprocess.run([head.INSPECTOR, "session", *words], capture_output=True, text=True, cwd=h.out,
+                       timeout=60)
     assert p.returncode == code, (words, p.returncode, p.stdout, p.stderr)
     return p.stdout
 
@@ -92,9 +96,11 @@ with head.Head("kill") as h:
     worst = 0
     for g in theirs:
         columns = [k for k, i in enumerate(d["frames"][-1]["client_id"]) if i.startswith(g.host + "_")]
-        ok = {round(t / head.PERIOD) for t, f in zip(times, d["frames"]) for k in columns if k < len(f["client_state"]) and f["client_state"][k] == "ok"}
+        ok = {round(t / head.PERIOD) for t, f in zip(times, d["frames"]) for k in columns
+              if k < len(f["client_state"]) and f["client_state"][k] == "ok"}
         last = [max((s for s in g.sent if s < spans[0]), default=0)]
-        worst = max(worst, last[0] - max((k * head.PERIOD for k in ok if k * head.PERIOD <= last[0] + head.PERIOD), default=0))
+        worst = max(worst, last[0] - max((k * head.PERIOD for k in ok if k * head.PERIOD <= last[0] +
+                                          head.PERIOD), default=0))
     assert worst < 1.0, "%.1f s of gsprof's are lost" % worst
     # Resumed by name, and ended again: numbers go on.
     before = len(d["frames"])

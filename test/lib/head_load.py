@@ -1,4 +1,5 @@
-"""Many clients with eight GPUs at two samples a second, and three sessions: what it costs the head, and how quickly it answers.
+"""Many clients with eight GPUs at two samples a second, and three sessions: what it costs the head, and how
+quickly it answers.
 
     head_load.py DRIVER FEED      test/host/head_load, test/host/session_feed; CLIENTS (200), LOAD_S (12)
 """
@@ -23,11 +24,14 @@ def resident(pid):
 
 
 def goes_on():
-    """A session of 80 MB is resumed, and the head is killed and begun again: it answers all the while, and the file has all frames."""
+    """A session of 80 MB is resumed, and the head is killed and begun again: it answers all the while, and
+    the file has all frames."""
     folder = head.WORK + "/before"
     os.makedirs(folder)
-    subprocess.run([sys.argv[2], "load", folder, "2000", "8", "20", "1", "fast"], check=True, stdout=subprocess.DEVNULL)
-    with head.Head("goes_on", "--data-dir", folder + "/.nccl-inspector-sessions", "--out-dir", folder, freq=0.5) as h:
+    subprocess.run([sys.argv[2], "load", folder, "2000", "8", "20", "1", "fast"], check=True,
+                   stdout=subprocess.DEVNULL)
+    with head.Head("goes_on", "--data-dir", folder + "/.nccl-inspector-sessions", "--out-dir", folder,
+                   freq=0.5) as h:
         h.out, worst, told = folder, 0, 0
 
         def timed(what):
@@ -50,7 +54,8 @@ def goes_on():
         assert not h.session("s0")["finishing"], "the part that was made anew is not used"
         d = h.file("s0")
         ids = [f["frame_id"] for f in d["frames"]]
-        assert ids == list(range(1, len(ids) + 1)) and len(ids) >= 42 and d["frames_lost"] == 0, (ids, d["frames_lost"])
+        assert (ids == list(range(1, len(ids) + 1)) and len(ids) >= 42 and
+                d["frames_lost"] == 0), (ids, d["frames_lost"])
         assert all(len(f["gpu_id"]) == 16000 for f in d["frames"])
         assert d["summary_by_device"]["n7:0:%s" % head.GPU] == {"avg_gpu_util": "%.2f" % (sum((s * 7 + 7) % 100 for s in range(1, 41)) / 40), "avg_gpu_memory": "50.00"}
     assert told == 2, told
@@ -60,7 +65,8 @@ def goes_on():
 
 goes_on()
 with head.Head("load", freq=0.5) as h:
-    p = subprocess.Popen([*head.DIE_WITH_US, sys.argv[1], h.at, str(CLIENTS), "8", "500", str(SECONDS + 4)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    p = subprocess.Popen([*head.DIE_WITH_US, sys.argv[1], h.at, str(CLIENTS), "8", "500", str(SECONDS + 4)],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == "up\n"
     for name in "abc":
         h.start(name)
@@ -76,7 +82,8 @@ with head.Head("load", freq=0.5) as h:
         began = time.monotonic()
         h.stop(name)
         took.append(time.monotonic() - began)
-    head.until(lambda: not h.session("a")["finishing"], 60 + CLIENTS * SECONDS / 500)  # samples that were late are put in
+    # samples that were late are put in
+    head.until(lambda: not h.session("a")["finishing"], 60 + CLIENTS * SECONDS / 500)
     assert not h.get("/status")["degraded"], h.get("/status")["degraded"]
     assert not any(h.session(name)["frames_lost"] for name in "abc")
     word = out.split()
@@ -94,4 +101,5 @@ with head.Head("load", freq=0.5) as h:
     # CPU time, which others on the machine hardly change; twice what it should be.
     assert share < 0.5 * max(CLIENTS, 400) / 2000, share
     assert big < 150, big
-    assert told["calls"] > 50 and (CLIENTS < 2000 or told["p99_ms"] < 50), out  # of GetStatus; in the long form, on a quiet machine
+    # of GetStatus; in the long form, on a quiet machine
+    assert told["calls"] > 50 and (CLIENTS < 2000 or told["p99_ms"] < 50), out

@@ -15,14 +15,18 @@ RUNNER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "head_gswarm_r
 HOME, PLAN = head.WORK + "/home", head.WORK + "/plan"
 os.makedirs(HOME)
 ENV = dict(os.environ, HOME=HOME, PYTHONPATH="", LD_LIBRARY_PATH=NVML, NI_FAKE_NVML=PLAN, MPLCONFIGDIR=HOME)
-open(PLAN, "w").write("".join("* %s\n" % w for w in ("gpus 2", "total 85899345920", "used 21474836480", "free 64424509440", "memutil 20",
-                                                     "pcietx 4096", "pcierx 1048576", "power 300000", "temp 50")) + "0 util 37\n1 util 73\n")
+open(PLAN, "w").write("".join("* %s\n" % w
+                              for w in ("gpus 2", "total 85899345920", "used 21474836480", "free 64424509440",
+                                        "memutil 20",
+                                                     "pcietx 4096", "pcierx 1048576", "power 300000",
+                                                     "temp 50")) + "0 util 37\n1 util 73\n")
 PORT, HTTP, MODEL = (head.free_port() for _ in range(3))
 AT = "127.0.0.1:%d" % PORT
 
 
 def gswarm(*words):
-    p = subprocess.run([PYTHON, RUNNER, *words], capture_output=True, text=True, env=ENV, cwd=HOME, timeout=90)
+    p = subprocess.run([PYTHON, RUNNER, *words], capture_output=True, text=True, env=ENV, cwd=HOME,
+                       timeout=90)
     assert p.returncode == 0 and "Traceback" not in p.stderr, (words, p.returncode, p.stdout, p.stderr)
     return p.stdout + p.stderr
 
@@ -32,20 +36,25 @@ def begin(name, *words):
     return subprocess.Popen([*head.DIE_WITH_US, *words], stdout=log, stderr=log, env=ENV, cwd=HOME)
 
 
-real = begin("real", PYTHON, RUNNER, "host", "start", "--host", "127.0.0.1", "-p", str(PORT), "--http-port", str(HTTP), "--model-port", str(MODEL), "--enable-bandwidth")  # without it its own `stat` fails on any file
+# without it its own `stat` fails on any file
+real = begin("real", PYTHON, RUNNER, "host", "start", "--host", "127.0.0.1", "-p", str(PORT), "--http-port",
+             str(HTTP), "--model-port", str(MODEL), "--enable-bandwidth")
 head.until(lambda: "Connected Clients: 0" in gswarm("profiler", "status", "--host", AT), 60, 1)
-agent = begin("agent", head.INSPECTOR, "agent", "--foreground", "--node", "n1", "--head", AT, "--listen", "127.0.0.1:0", "--state-dir", head.WORK + "/state")
+agent = begin("agent", head.INSPECTOR, "agent", "--foreground", "--node", "n1", "--head", AT, "--listen",
+              "127.0.0.1:0", "--state-dir", head.WORK + "/state")
 head.until(lambda: "Connected Clients: 1" in gswarm("profiler", "status", "--host", AT), 60, 1)
 gswarm("profiler", "start", "--name", "ours", "--host", AT)
 end = time.monotonic() + SECONDS
 while time.monotonic() < end:
     time.sleep(min(5, max(0, end - time.monotonic())))
     for name, p in ("real", real), ("agent", agent):
-        assert p.poll() is None, (name, p.returncode, open(os.path.join(head.WORK, name + ".log")).read()[-2000:])
+        assert p.poll() is None, (name, p.returncode,
+                                  open(os.path.join(head.WORK, name + ".log")).read()[-2000:])
 said = gswarm("profiler", "status", "--host", AT)
 assert "Connected Clients: 1" in said, said
 gswarm("profiler", "stop", "--name", "ours", "--host", AT)
-path = head.until(lambda: next((os.path.join(f, n) for f, _, names in os.walk(HOME) for n in names if n == "ours.json"), None), 30)
+path = head.until(lambda: next((os.path.join(f, n) for f, _, names in os.walk(HOME) for n in names
+                                if n == "ours.json"), None), 30)
 d = head.until(lambda: json.load(open(path)), 10)
 frames = d["frames"]
 assert len(frames) > 0.8 * SECONDS, len(frames)  # its head makes one a second

@@ -22,7 +22,8 @@ class Server:
         self.file = tempfile.NamedTemporaryFile("w")
         self.file.write((token or "") + "\n")
         self.file.flush()
-        self.p = subprocess.Popen([DRIVER, at, self.file.name if token else "-", origin], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.p = subprocess.Popen([DRIVER, at, self.file.name if token else "-", origin],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.url = self.p.stdout.readline().strip()
         self.port = int(self.url.rsplit(":", 1)[1])
 
@@ -50,13 +51,16 @@ class Server:
         return s
 
     def get(self, path, method="GET", body=b"", host="127.0.0.1", **headers):
-        """Status, headers in small letters, body. Headers: a=b is "a: b", _ is -; length=False: none is sent."""
+        """Status, headers in small letters, body. Headers: a=b is "a: b", _ is -; length=False: none is
+        sent."""
         s = self.connect(host=host)
         length = headers.pop("length", True)
-        lines = ["%s %s HTTP/1.1" % (method, path), "Connection: close"] + ["%s: %s" % (k.replace("_", "-"), v) for k, v in headers.items()]
+        lines = ["%s %s HTTP/1.1" % (method, path),
+                 "Connection: close"] + ["%s: %s" % (k.replace("_", "-"), v) for k, v in headers.items()]
         if "Host" not in headers:
             lines.append("Host: %s:%d" % (host, self.port))
-        if length and (body or method == "POST") and "Transfer_Encoding" not in headers and "Content_Length" not in headers:
+        if (length and (body or method == "POST") and "Transfer_Encoding" not in headers and
+            "Content_Length" not in headers):
             lines.append("Content-Length: %d" % len(body))
         try:
             s.sendall("\r\n".join(lines + ["", ""]).encode() + body)
@@ -73,7 +77,8 @@ class Server:
             return 0, {}, b""
         head, _, rest = got.partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
-        return int(lines[0].split()[1]), {k.lower(): v for k, v in (x.split(": ", 1) for x in lines[1:])}, rest
+        return int(lines[0].split()[1]), {k.lower(): v
+                                          for k, v in (x.split(": ", 1) for x in lines[1:])}, rest
 
     def stream(self, rcvbuf=0):
         s = self.connect(rcvbuf)
@@ -122,7 +127,8 @@ JSON = {"Content_Type": "application/json"}
 def test_post():
     with Server() as s:
         status, head, body = s.get("/echo", "POST", b'{"name":"a\0b"}', **JSON)
-        assert (status, body) == (200, b'{"name":"a\0b"}') and head["content-type"] == "application/json", (status, head, body)
+        assert ((status, body) == (200, b'{"name":"a\0b"}') and
+                head["content-type"] == "application/json"), (status, head, body)
         status, _, body = s.get("/echo", "POST", b"a", Content_Type="text/plain")
         assert status == 422 and body == b'{"detail":"JSON is wanted"}', (status, body)
         assert s.get("/echo", "POST", b"{}")[0] == 422
@@ -160,7 +166,8 @@ def test_head_and_shared():
         assert len(s.get("/large")[2]) == 4 << 20
         status, head, body = s.get("/events", "HEAD")
         assert status == 200 and head["content-type"] == "text/event-stream" and s.ask("streams") == "0"
-        # What a hundred ask at once is not made a hundred times, unless the machine needs 100 ms for each; it is made again later.
+        # What a hundred ask at once is not made a hundred times, unless the machine needs 100 ms for each; it
+        # is made again later.
         begun = time.monotonic()
         for _ in range(100):
             last = int(s.get("/count")[2])
@@ -176,7 +183,8 @@ def test_origins():
         for origin in (ours, "http://first.example"):
             for path in ("/peer", "/count", "/count", "/nothing"):
                 assert s.get(path, Origin=origin)[1]["access-control-allow-origin"] == origin, path
-        for head in ({}, {"Origin": other}, {"Origin": "null"}, {"Origin": ours + "1"}, {"Origin": ours[:-1]}):
+        for head in ({}, {"Origin": other}, {"Origin": "null"}, {"Origin": ours + "1"},
+                     {"Origin": ours[:-1]}):
             for path in ("/peer", "/count", "/nothing"):
                 assert not [h for h in s.get(path, **head)[1] if h.startswith("access-control")], (path, head)
             status, got, _ = s.get("/echo", "OPTIONS", Access_Control_Request_Method="POST", **head)
@@ -187,9 +195,12 @@ def test_origins():
         assert got["access-control-allow-headers"] == "content-type, authorization", got
         # Other sites' pages cannot post through a browser on this machine, whatever name leads here.
         here = "127.0.0.1:%d" % s.port
-        for origin, host, wanted in ((ours, here, 200), ("http://" + here, here, 200), (other, here, 403), ("null", here, 403),
-                                     ("http://localhost:1", "localhost:1", 200), ("http://evil.example:80", "evil.example:80", 403)):
-            assert s.get("/echo", "POST", b"{}", Origin=origin, Host=host, **JSON)[0] == wanted, (origin, host)
+        for origin, host, wanted in ((ours, here, 200), ("http://" + here, here, 200), (other, here, 403),
+                                     ("null", here, 403),
+                                     ("http://localhost:1", "localhost:1", 200),
+                                     ("http://evil.example:80", "evil.example:80", 403)):
+            assert s.get("/echo", "POST", b"{}", Origin=origin, Host=host,
+                         **JSON)[0] == wanted, (origin, host)
     with Server() as s:
         assert s.get("/echo", "OPTIONS", Origin=ours)[0] == 405
 
@@ -242,7 +253,8 @@ def test_streams():
         stalled = s.stream(rcvbuf=4096)
         for i in range(400):
             s.tell("event 65536")
-            if any(len(r.wait(b"\n\n")) != 65544 for r in (a, b, c)):  # c, too: else it is as far behind, but for what its socket holds
+            # c, too: else it is as far behind, but for what its socket holds
+            if any(len(r.wait(b"\n\n")) != 65544 for r in (a, b, c)):
                 raise AssertionError("an event is not whole")
             if s.ask("streams") == "3":
                 break
@@ -292,8 +304,10 @@ def test_ambiguous():
                 "two lengths": post + echo + b"Content-Length: 2\r\nContent-Length: 0\r\n\r\n{}",
                 "one length twice": post + echo + b"Content-Length: 2\r\ncontent-length: 2\r\n\r\n{}",
                 "two lengths of a GET": get + b"Content-Length: 0\r\nContent-Length: 0\r\n\r\n",
-                "a length and an encoding": post + echo + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
-                "two encodings": post + echo + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+                "a length and an encoding": post + echo +
+                b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+                "two encodings": post + echo +
+                b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
                 "another encoding": post + echo + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
                 "two hosts": get + b"Host: b\r\n\r\n",
                 "a blank before the colon": post + echo + b"Content-Length : 2\r\n\r\n{}",
@@ -309,12 +323,14 @@ def test_ambiguous():
             got = raw(s, request)
             assert got == 400, (what, got)
         code, headers, _ = s.get("/page")
-        want = {"x-frame-options": "DENY", "content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
+        want = {"x-frame-options": "DENY", "content-security-policy": "frame-ancestors 'none'",
+                "x-content-type-options": "nosniff"}
         assert code == 200 and want.items() <= headers.items(), headers
 
 
 def test_slow():
-    """The limits that take long, at one time: 20 s for a request, and a stream that is told nothing and lasts."""
+    """The limits that take long, at one time: 20 s for a request, and a stream that is told nothing and
+    lasts."""
     with Server() as s:
         events, begun, ended = s.stream(), time.monotonic(), {}
         events.wait(b"\n\n")
@@ -338,7 +354,8 @@ def test_slow():
         threads = [threading.Thread(target=drip, args=x, daemon=True) for x in (
             ("headers", b"GET / HTTP/1.1\r\nX: ", b"a"),
             ("body", b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9999\r\n\r\n", b"a"),
-            ("chunks", b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n"))]
+            ("chunks", b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+             b"1\r\na\r\n"))]
         for t in threads:
             t.start()
         assert events.wait(b":\n\n") == b":\n\n" and events.wait(b":\n\n") == b":\n\n"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Is everything the same with an index, without, and while it is made? Used by test/cases/index/ and test/long/index.sh.
+"""Is everything the same with an index, without, and while it is made? Used by test/cases/index/ and
+test/long/index.sh.
 
   index_same.py BIN LOGGEN TMP same FILTERS [GOLDEN...]  commands and random filters over logs of all kinds
   index_same.py BIN LOGGEN TMP change                    logs that grow, are cut, replaced, overwritten, renamed, deleted, copied
@@ -37,7 +38,8 @@ def progress(what, i, n):
 
 
 def run(args, cwd=TMP):
-    if args[0] == "hang":  # without the black boxes of whatever else runs on this machine: they come and go between two looks
+    # without the black boxes of whatever else runs on this machine: they come and go between two looks
+    if args[0] == "hang":
         args = args + ["--box-dir", TMP + "/no-boxes"]
         os.makedirs(TMP + "/no-boxes", exist_ok=True)
     p = subprocess.run([BIN] + args, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=250)
@@ -84,8 +86,10 @@ def same(what, a, b, but_stderr=False):
         if i == 2 and but_stderr:
             y = b"".join(l for l in y.splitlines(True) if b": the index of " not in l)
         if x != y:
-            names = sorted(n for n in set(x) | set(y) if x.get(n) != y.get(n)) if isinstance(x, dict) else (x, y)
-            fail("%s: %s differs: %s" % (what, ("exit code", "stdout", "stderr", "files")[i], str(names)[:1500]))
+            names = sorted(n for n in set(x) | set(y)
+                           if x.get(n) != y.get(n)) if isinstance(x, dict) else (x, y)
+            fail("%s: %s differs: %s" % (what, ("exit code", "stdout", "stderr", "files")[i],
+                                         str(names)[:1500]))
             return
 
 
@@ -104,7 +108,8 @@ def index_file(logs):
 
 
 def index_bytes(path):
-    """Without what the file system says of the logs: 32 bytes each at the end, and 4. How many there are stands in the table."""
+    """Without what the file system says of the logs: 32 bytes each at the end, and 4. How many there are
+    stands in the table."""
     with open(path, "rb") as f:
         b = f.read()
     at, n, shift = 24, 0, 0
@@ -121,7 +126,8 @@ def filters(r, big):
     """Options of a random query; times and sizes are those of loggen."""
     o = []
     if r.random() < 0.6:
-        a = r.choice(["+%.2fs" % (r.random() * big), "-%.2fs" % (r.random() * big), "%d" % (1790000000 + r.random() * big)])
+        a = r.choice(["+%.2fs" % (r.random() * big), "-%.2fs" % (r.random() * big),
+                      "%d" % (1790000000 + r.random() * big)])
         o.append("--since=" + a)
     if r.random() < 0.4:
         o.append("--until=+%.2fs" % (r.random() * big * 1.5))
@@ -141,7 +147,8 @@ def filters(r, big):
 
 
 def query(r, big, logs):
-    """A command that takes logs, with random filters; also those that know no index, for which there is none."""
+    """A command that takes logs, with random filters; also those that know no index, for which there is
+    none."""
     o = filters(r, big)
     kind = r.random()
     if kind < 0.55:
@@ -151,7 +158,8 @@ def query(r, big, logs):
             o += ["--groups", GROUPS]
         return "summary", o
     if kind < 0.7:
-        return "trace", [x for k in range(len(o)) for x in [o[k]] if not (o[k] in ("--size", "--sn") or o[k - 1] in ("--size", "--sn"))]
+        return "trace", [x for k in range(len(o)) for x in [o[k]]
+                         if not (o[k] in ("--size", "--sn") or o[k - 1] in ("--size", "--sn"))]
     if kind < 0.75:
         return "show", ["--comm", "world", "--sn", r.choice(["1", "7-9", "300"])]
     return r.choice([("check", []), ("check", ["--json"]), ("pools", []), ("hang", ["--json"])])
@@ -169,7 +177,8 @@ def one_member(folder):
 
 
 def few(folder):
-    """Records in the order of their markers: of each a few, now of one communicator and now of the other, on hosts of their own."""
+    """Records in the order of their markers: of each a few, now of one communicator and now of the other, on
+    hosts of their own."""
     for k, name in enumerate(sorted(os.listdir(folder))):
         path = os.path.join(folder, name)
         with open(path) as f:
@@ -178,7 +187,8 @@ def few(folder):
         bare = [l for l in lines if not l.startswith('{"header"')]
         out, at = [], 0
         for i in range(0, len(bare) - 1, 2):
-            m = re.sub(r'"hostname":"[^"]*"', '"hostname":"host-%d"' % (i // 2 % 5), marks[i // 2 % len(marks)])
+            m = re.sub(r'"hostname":"[^"]*"', '"hostname":"host-%d"' % (i // 2 % 5),
+                       marks[i // 2 % len(marks)])
             m = re.sub(r'"coll_records":\d+', '"coll_records":2', m)
             out += [m] + bare[i:i + 2]
         with open(path, "w") as f:
@@ -191,7 +201,9 @@ def kinds():
     ours = loggen("ours", "--ranks", "4", "--node", "2", "--ops", "600", "--p2p", "50", *OURS)
     big = loggen("big", "--ranks", "1", "--ops", "9000", "--format", "ours", "--comm-name")
     one_member(big)
-    all_ = [ours, big, few(loggen("few", "--ranks", "2", "--ops", "40", "--format", "v4.3")), loggen("v43", "--ranks", "2", "--ops", "300", "--format", "v4.3", "--gzip", "--member-lines", "70"),
+    all_ = [ours, big, few(loggen("few", "--ranks", "2", "--ops", "40", "--format", "v4.3")),
+            loggen("v43", "--ranks", "2", "--ops", "300", "--format", "v4.3", "--gzip", "--member-lines",
+                   "70"),
             loggen("plain", "--ranks", "2", "--ops", "700", "--format", "ours", "--comm-name")]
     mixed = os.path.join(TMP, "mixed")
     shutil.rmtree(mixed, ignore_errors=True)
@@ -199,7 +211,8 @@ def kinds():
     logs = sorted(f for f in os.listdir(ours) if "log" in f)
     shutil.copy(os.path.join(ours, logs[0]), mixed)
     with open(os.path.join(mixed, "one-member.log.gz"), "wb") as f:
-        text = subprocess.run(["zcat", os.path.join(ours, logs[1])], stdout=subprocess.PIPE, check=True).stdout
+        text = subprocess.run(["zcat", os.path.join(ours, logs[1])], stdout=subprocess.PIPE,
+                              check=True).stdout
         f.write(subprocess.run(["gzip", "-cn"], input=text, stdout=subprocess.PIPE, check=True).stdout)
     with open(os.path.join(ours, logs[2]), "rb") as f:
         whole = f.read()
@@ -219,7 +232,8 @@ def test_same(count, golden):
         f.write("first: *pid4000*\nothers: *\n")
     # Of the queries so many in a hundred go to each.
     sets = [(d, 12, share) for d, share in zip(kinds(), (30, 10, 10, 10, 10, 30))] + [(os.path.abspath(g), 3, 0) for g in golden]
-    commands = [("check", []), ("check", ["--json"]), ("summary", []), ("summary", ["--host", "elsewhere"]), ("summary", ["--approximate"]), ("show", ["--comm", "world", "--sn", "3-5"])]
+    commands = [("check", []), ("check", ["--json"]), ("summary", []), ("summary", ["--host", "elsewhere"]),
+                ("summary", ["--approximate"]), ("show", ["--comm", "world", "--sn", "3-5"])]
     for k, (logs, big, share) in enumerate(sets):
         queries = list(commands) + [query(r, big, logs) for _ in range(max(2, count * share // 100))]
         place = ["--index-dir", os.path.join(TMP, "ix%d" % k)]
@@ -253,14 +267,16 @@ def test_same(count, golden):
         fail("%d different indexes of the same logs" % len(seen))
 
 
-QUERIES = [("check", []), ("summary", ["--since=+3s", "--until=+6s"]), ("summary", ["--rank", "1", "--coll", "AllReduce"]),
+QUERIES = [("check", []), ("summary", ["--since=+3s", "--until=+6s"]),
+           ("summary", ["--rank", "1", "--coll", "AllReduce"]),
            ("show", ["--comm", "world", "--sn", "2,400"]),
            ("trace", ["--since=+3s", "--until=+6s"]), ("summary", ["--approximate"])]
 
 
 def all_same(what, logs, fresh=False):
     for command, options in QUERIES:
-        same("%s: %s" % (what, command), result(command, options, logs, ["--no-index"]), result(command, options, logs, []), True)
+        same("%s: %s" % (what, command), result(command, options, logs, ["--no-index"]),
+             result(command, options, logs, []), True)
     if fresh: # what was indexed step by step is what is indexed at once
         run(["index", "--quiet", logs])
         step = index_bytes(index_file(logs))
@@ -338,7 +354,8 @@ def test_change():
         os.utime(path[0], ns=(st.st_atime_ns, st.st_mtime_ns))
 
     def put(data, what):
-        """In place of the log that the index knows, with its mtime; nothing but ctime can tell where the size is the same."""
+        """In place of the log that the index knows, with its mtime; nothing but ctime can tell where the size
+        is the same."""
         write(whole)
         settle(logs)
         if said(logs) != (2, 0, 0):
@@ -380,9 +397,11 @@ def test_change():
 
 
 def look(what, logs, place, *options):
-    """hang with an index as without one. Ages are in seconds, which may end between the two: then once more."""
+    """hang with an index as without one. Ages are in seconds, which may end between the two: then once
+    more."""
     for _ in range(5):
-        want, got = [result("hang", ["--json"], logs, i) for i in (["--no-index"], ["--index-dir", place, *options])]
+        want, got = [result("hang", ["--json"], logs, i)
+                     for i in (["--no-index"], ["--index-dir", place, *options])]
         if want == got:
             return
     same("%s: hang" % what, want, got)
@@ -408,7 +427,8 @@ def test_hang(folders):
             look("%s, the index is %s" % (what, again), logs, place)
         shutil.rmtree(grown, ignore_errors=True)
         shutil.copytree(logs, grown, ignore=shutil.ignore_patterns(".nccl*"))
-        whole = {os.path.relpath(os.path.join(at, n), grown): None for at, _, names in os.walk(grown) for n in names}
+        whole = {os.path.relpath(os.path.join(at, n), grown): None for at, _, names in os.walk(grown)
+                 for n in names}
         for n in whole:
             with open(os.path.join(grown, n), "rb") as f:
                 data = f.read()
@@ -418,9 +438,11 @@ def test_hang(folders):
                 whole[n] = data, [len(data)] # damaged: as it is
             os.remove(os.path.join(grown, n))
         before = {n: 0 for n in whole}
-        for step in (1, 3, 6, 7, 8): # some logs stand still, some come later, some go on within a line or a member
+        # some logs stand still, some come later, some go on within a line or a member
+        for step in (1, 3, 6, 7, 8):
             for n, (data, at) in whole.items():
-                end = at[min(len(at) - 1, len(at) * (step if r.random() < 0.8 else 0) // 8)] if step < 8 else len(data)
+                end = at[min(len(at) - 1, len(at) * (step if r.random() < 0.8
+                                                     else 0) // 8)] if step < 8 else len(data)
                 end = min(len(data), max(end + (9 if step < 7 and r.random() < 0.1 else 0), before[n]))
                 if end > before[n]:
                     with open(os.path.join(grown, n), "ab") as f:
@@ -434,7 +456,8 @@ def test_hang(folders):
 
 
 def test_hang_hostile(logs):
-    """Beside the logs: a log replaced by one of its size and mtime; the file damaged, cut, of another log; summary, which uses it, too."""
+    """Beside the logs: a log replaced by one of its size and mtime; the file damaged, cut, of another log;
+    summary, which uses it, too."""
     path = sorted(os.path.join(logs, n) for n in os.listdir(logs) if n.endswith("l"))[0]
     file = os.path.join(logs, ".nccl-inspector-index", "hang")
     hang = lambda *options: result("hang", ["--json"], logs, list(options))
@@ -519,8 +542,10 @@ def test_crowd(rounds):
     r = random.Random(1)
     for i in range(rounds):
         progress("rounds", i, rounds)
-        build = [subprocess.Popen([BIN, "check", "--reindex", logs], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(8)]
-        read = [subprocess.Popen([BIN, "check", logs], stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
+        build = [subprocess.Popen([BIN, "check", "--reindex", logs], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE) for _ in range(8)]
+        read = [subprocess.Popen([BIN, "check", logs], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for _ in range(4)]
         time.sleep(r.random() * 0.03)
         build[0].send_signal(signal.SIGKILL)
         for k, p in enumerate(build + read):
@@ -540,8 +565,10 @@ def test_crowd(rounds):
 
 def test_size(ops):
     import gzip
-    for what, records, accounts in (("a record in each member", 1, False), ("ten, with accounting", 10, True), ("one member", 10 ** 9, False)):
-        logs = loggen("size", "--ranks", "1", "--ops", str(ops if records < 100 else 4 * ops), "--format", "ours", "--comm-name")
+    for what, records, accounts in (("a record in each member", 1, False), ("ten, with accounting", 10, True),
+                                    ("one member", 10 ** 9, False)):
+        logs = loggen("size", "--ranks", "1", "--ops", str(ops if records < 100 else 4 * ops), "--format",
+                      "ours", "--comm-name")
         path = os.path.join(logs, os.listdir(logs)[0])
         with open(path, "rb") as f:
             lines = f.read().splitlines(True)
@@ -560,6 +587,8 @@ def test_size(ops):
 
 
 {"same": lambda: test_same(int(REST[0]), REST[1:]), "change": test_change,
- "hang": lambda: test_hang(REST), "hostile": lambda: test_hang_hostile(REST[0]), "damage": lambda: test_damage(int(REST[0]), int(REST[1])), "size": lambda: test_size(int(REST[0])), "crowd": lambda: test_crowd(int(REST[0]))}[MODE]()
+ "hang": lambda: test_hang(REST), "hostile": lambda: test_hang_hostile(REST[0]),
+ "damage": lambda: test_damage(int(REST[0]), int(REST[1])), "size": lambda: test_size(int(REST[0])),
+ "crowd": lambda: test_crowd(int(REST[0]))}[MODE]()
 print("%s: %.0f s, %d failed" % (MODE, time.monotonic() - BEGAN, FAILED))
 sys.exit(FAILED > 0)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""summary --approximate against summary: index_sums.py BIN LOGGEN TMP. Used by test/cases/index/index_sums.sh."""
+"""summary --approximate against summary: index_sums.py BIN LOGGEN TMP. Used by
+test/cases/index/index_sums.sh."""
 import csv, json, math, os, random, re, shutil, subprocess, sys, time, zlib
 
 BIN, LOGGEN, TMP = sys.argv[1:]
@@ -17,7 +18,8 @@ def fail(text):
 def summary(logs, *options):
     out = os.path.join(TMP, "out")
     shutil.rmtree(out, ignore_errors=True)
-    p = subprocess.run([BIN, "summary", "--json", "--no-plots", "--no-html", "--no-parquet", "--output-dir", out, *options, logs],
+    p = subprocess.run([BIN, "summary", "--json", "--no-plots", "--no-html", "--no-parquet", "--output-dir",
+                        out, *options, logs],
                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=250)
     if p.returncode not in (0, 2):
         raise SystemExit("FAIL %s %s: exit %d: %s" % (logs, options, p.returncode, p.stderr.decode()[-2000:]))
@@ -40,14 +42,16 @@ def near(a, b):
 
 
 def same_row(what, got, want):
-    """Columns of a table: percentiles within 0.4 % of where the exact ones lie, those of operations empty, all else equal."""
+    """Columns of a table: percentiles within 0.4 % of where the exact ones lie, those of operations empty,
+    all else equal."""
     for key, v in want.items():
         g = got[key]
         if key == "operations" or key.startswith(("transfer_time_us", "job_time_us")):
             if g not in ("", "0", "false"):
                 fail("%s: %s is %s: nobody has compared ranks" % (what, key, g))
         elif re.search(r"_p\d\d$", key) or key == "of_best":
-            if (g == "") != (v == "") or (g and abs(float(g) - float(v)) > (0.008 if key == "of_best" else 0.0041) * float(v)):
+            if ((g == "") != (v == "") or (
+                g and abs(float(g) - float(v)) > (0.008 if key == "of_best" else 0.0041) * float(v))):
                 fail("%s: %s is %s, not %s" % (what, key, g, v))
         elif key.endswith("_approx") or key == "role":
             pass
@@ -71,7 +75,8 @@ def against_exact(logs, *options):
     for key, v in exact["input"].items():
         if got["input"][key] != (None if key == "duplicates" else v):
             fail("%s: input.%s is %s, not %s" % (what, key, got["input"][key], v))
-    if not got.get("approximate") or got["operations"] is not None or got["late_share_median"] is not None or got["findings"] or got["ranks"][0]["late"] is not None:
+    if (not got.get("approximate") or got["operations"] is not None or got["late_share_median"] is not None or
+        got["findings"] or got["ranks"][0]["late"] is not None):
         fail("%s: it claims to have looked at operations" % what)
     for a, b in zip(got["ranks"] + got["communicators"], exact["ranks"] + exact["communicators"]):
         for key in ("records", "exec_time_us", "first_us", "last_us", "rank", "hostname", "id"):
@@ -85,13 +90,15 @@ def reads(logs, *options):
     trace = os.path.join(TMP, "trace")
     out = os.path.join(TMP, "out")
     shutil.rmtree(out, ignore_errors=True)
-    subprocess.run(["strace", "-f", "-y", "-qq", "-e", "trace=read,pread64", "-o", trace, BIN, "summary", "--approximate", "-q", "--output-dir",
+    subprocess.run(["strace", "-f", "-y", "-qq", "-e", "trace=read,pread64", "-o", trace, BIN, "summary",
+                    "--approximate", "-q", "--output-dir",
                     out, *options, logs], stdout=subprocess.DEVNULL, timeout=250)
     with open(trace) as f:
-        return sum(int(m.group(1)) for m in re.finditer(r"\([0-9]+<[^>]*\.log(?:\.gz)?>.*= (\d+)$", f.read(), re.M))
+        return sum(int(m.group(1)) for m in re.finditer(r"\([0-9]+<[^>]*\.log(?:\.gz)?>.*= (\d+)$", f.read(),
+                                                        re.M))
 
 
-# ---- the index, for forging -----------------------------------------------------------------------------------------------
+# ---- the index, for forging --------------------------------------------------------------------------------
 
 
 class Index:
@@ -192,7 +199,8 @@ def forged(logs):
         fail("a log has each of its rows twice")
 
 
-ours = loggen("ours", "--ranks", "8", "--node", "4", "--ops", "3600", "--p2p", "300", "--format", "ours", "--comm-name", "--gzip", "--member-lines", "100")
+ours = loggen("ours", "--ranks", "8", "--node", "4", "--ops", "3600", "--p2p", "300", "--format", "ours",
+              "--comm-name", "--gzip", "--member-lines", "100")
 nvidia = loggen("nvidia", "--ranks", "4", "--ops", "1500", "--format", "v4.3")
 sets = [ours, nvidia] + [os.path.abspath(p) for p in ("test/golden/check_nvidia_v43/input",)]
 for logs in sets:
@@ -200,7 +208,8 @@ for logs in sets:
 groups = os.path.join(TMP, "groups")
 with open(groups, "w") as f:
     f.write("first: *pid4000*\nothers: *\n")
-if "first" not in {x["log_group"] for x in against_exact(ours, "--groups", groups)[1]["summary_by_log_group.csv"]}:
+if "first" not in {x["log_group"]
+                   for x in against_exact(ours, "--groups", groups)[1]["summary_by_log_group.csv"]}:
     fail("no figures of parts of the logs")
 
 # With the index, in however many threads, and however often.
@@ -208,8 +217,10 @@ want = summary(ours, "--approximate", "--no-index")
 for options in (["--reindex"], [], ["--jobs", "1"], ["--jobs", "8"], []):
     if summary(ours, "--approximate", *options) != want:
         fail("another result with an index: %s" % options)
-short = loggen("short", "--ranks", "16", "--ops", "600", "--format", "ours", "--comm-name", "--gzip", "--member-lines", "100")
-if len({json.dumps(summary(short, "--approximate", *o), sort_keys=True) for o in (["--no-index"], ["--reindex"], [])}) != 1:
+short = loggen("short", "--ranks", "16", "--ops", "600", "--format", "ours", "--comm-name", "--gzip",
+               "--member-lines", "100")
+if len({json.dumps(summary(short, "--approximate", *o), sort_keys=True)
+        for o in (["--no-index"], ["--reindex"], [])}) != 1:
     fail("another result of short logs with an index")
 for logs, kept in ((ours, True), (short, False)): # sums that would make it more than 2 % are not kept
     with open(os.path.join(logs, ".nccl-inspector-index", "index"), "rb") as f:
@@ -252,8 +263,10 @@ if shutil.which("strace"):
         fail("another result of a log that has grown")
 forged(ours)
 
-for bad in (["--since=-1s"], ["--rank", "1"], ["--skip-first", "1"], ["--dataset"], ["--compat"], ["--partial", "x"], ["--time-granularity", "1s"]):
-    p = subprocess.run([BIN, "summary", "--approximate", *bad, ours], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+for bad in (["--since=-1s"], ["--rank", "1"], ["--skip-first", "1"], ["--dataset"], ["--compat"],
+            ["--partial", "x"], ["--time-granularity", "1s"]):
+    p = subprocess.run([BIN, "summary", "--approximate", *bad, ours], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE)
     if p.returncode != 64 or b"--approximate" not in p.stderr:
         fail("%s: exit %d: %s" % (bad, p.returncode, p.stderr))
 print("%d failed" % FAILED)

@@ -1,15 +1,21 @@
-"""The traces that torch.profiler would have exported of a job, from the logs of one (of ni-jobs, nccl-sim or the plugin).
+"""The traces that torch.profiler would have exported of a job, from the logs of one (of ni-jobs, nccl-sim or
+the plugin).
 
-    kineto_job.py LOGS DIR [--cut S] [--seed N] [--plain] [--no-launch] [--no-meta] [--no-seq | --seq] [--no-host] [--steps N]
+    kineto_job.py LOGS DIR [--cut S] [--seed N] [--plain] [--no-launch] [--no-meta] [--no-seq | --seq]
+    [--no-host] [--steps N]
                        [--cycles N]
 
-One file a rank, laid out as Kineto's output_json.cpp does: distributedInfo, then events in no order of time: record_param_comms and
-cudaLaunchKernelExC on the CPU, an NCCL kernel with PyTorch's metadata on the GPU. Of the logs only what PyTorch knows is used:
+One file a rank, laid out as Kineto's output_json.cpp does: distributedInfo, then events in no order of time:
+record_param_comms and cudaLaunchKernelExC on the CPU, an NCCL kernel with PyTorch's metadata on the GPU. Of
+the logs only what PyTorch knows is used:
 function, size, datatype, group, start, duration and launch; no sequence numbers.
 
---cut: each rank's trace begins somewhere in the first S seconds; --seq: with PyTorch's own numbers ("Seq", since 2.8);
---steps: the job has so many, as long in operations: ProfilerStep#N around each; --no-host: the file's name says the rank alone;
---cycles: the profiler's schedule repeats: so many files a rank, each of the first four fifths of its part of the time.
+--cut: each rank's trace begins somewhere in the first S seconds; --seq: with PyTorch's own numbers ("Seq",
+since 2.8);
+--steps: the job has so many, as long in operations: ProfilerStep#N around each; --no-host: the file's name
+says the rank alone;
+--cycles: the profiler's schedule repeats: so many files a rank, each of the first four fifths of its part of
+the time.
 """
 import argparse
 import collections
@@ -22,12 +28,15 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 BASE = 1789990000 * 10**9
-TORCH = {"ncclFloat32": "Float", "ncclBfloat16": "BFloat16", "ncclFloat16": "Half", "ncclFloat64": "Double", "ncclInt8": "Char",
+TORCH = {"ncclFloat32": "Float", "ncclBfloat16": "BFloat16", "ncclFloat16": "Half", "ncclFloat64": "Double",
+         "ncclInt8": "Char",
          "ncclUint8": "Byte", "ncclInt32": "Int", "ncclInt64": "Long"}
 BYTES = {"Float": 4, "BFloat16": 2, "Half": 2, "Double": 8, "Char": 1, "Byte": 1, "Int": 4, "Long": 8}
-CALLED = {"AllReduce": "allreduce", "AllGather": "_allgather_base", "ReduceScatter": "_reduce_scatter_base", "Broadcast": "broadcast",
-          "Reduce": "reduce", "AlltoAll": "all_to_allv", "Send": "send", "Recv": "recv", "Gather": "gather", "Scatter": "scatter"}
-KERNEL = {"AllReduce": "AllReduce_Sum_bf16_RING_LL", "AllGather": "AllGather_RING_LL", "ReduceScatter": "ReduceScatter_Sum_bf16_RING_LL",
+CALLED = {"AllReduce": "allreduce", "AllGather": "_allgather_base", "ReduceScatter": "_reduce_scatter_base",
+          "Broadcast": "broadcast", "Reduce": "reduce", "AlltoAll": "all_to_allv", "Send": "send",
+          "Recv": "recv", "Gather": "gather", "Scatter": "scatter"}
+KERNEL = {"AllReduce": "AllReduce_Sum_bf16_RING_LL", "AllGather": "AllGather_RING_LL",
+          "ReduceScatter": "ReduceScatter_Sum_bf16_RING_LL",
           "Broadcast": "Broadcast_RING_LL", "Reduce": "Reduce_Sum_bf16_RING_LL"}
 SHOWN = 30  # ranks of a group that PyTorch lists
 
@@ -41,7 +50,8 @@ def open_log(path):
 
 
 def read_logs(folder):
-    """{rank: {"host", "pid", "world", "ops": [(start, line)]}} and {communicator: {rank in it: rank of the job}}."""
+    """{rank: {"host", "pid", "world", "ops": [(start, line)]}} and {communicator: {rank in it: rank of the
+    job}}."""
     ranks, groups = {}, collections.defaultdict(dict)
     for name in sorted(os.listdir(folder)):
         if not name.endswith((".jsonl", ".jsonl.gz")):
@@ -52,17 +62,23 @@ def read_logs(folder):
                 line = json.loads(text)
                 head, meta = line["header"], line["metadata"]
                 if "process" in line:
-                    me = ranks.setdefault(line["process"]["rank"], {"host": meta["hostname"], "pid": meta["pid"],
-                                                                    "rank": line["process"]["rank"], "world": line["process"]["world_size"], "ops": []})
+                    me = ranks.setdefault(line["process"]["rank"],
+                                          {"host": meta["hostname"], "pid": meta["pid"],
+                                                                    "rank": line["process"]["rank"],
+                                                                    "world": line["process"]["world_size"],
+                                                                    "ops": []})
                 op = line.get("coll_perf") or line.get("p2p_perf")
                 if not op:
                     continue
                 k = "coll" if "coll_perf" in line else "p2p"
                 enqueue = op[k + "_enqueue_ns"]
                 groups[head["id"]][head["rank"]] = me["rank"]
-                me["ops"].append({"start": enqueue + op.get(k + "_gpu_start_delta_ns", 0), "launch": enqueue, "dur": op[k + "_exec_time_ns"],
-                                  "func": op[k], "bytes": op[k + "_msg_size_bytes"], "dtype": TORCH.get(op.get(k + "_datatype"), "Byte"),
-                                  "peer": op.get("p2p_peer"), "root": op.get("coll_root", 0), "comm": head["id"], "name": head.get("comm_name"),
+                me["ops"].append({"start": enqueue + op.get(k + "_gpu_start_delta_ns", 0), "launch": enqueue,
+                                  "dur": op[k + "_exec_time_ns"], "func": op[k],
+                                  "bytes": op[k + "_msg_size_bytes"],
+                                  "dtype": TORCH.get(op.get(k + "_datatype"), "Byte"),
+                                  "peer": op.get("p2p_peer"), "root": op.get("coll_root", 0),
+                                  "comm": head["id"], "name": head.get("comm_name"),
                                   "n_ranks": head["n_ranks"], "channels": op.get(k + "_nchannels", 8)})
     return ranks, groups
 
@@ -89,15 +105,18 @@ class Trace:
         size = op["n_ranks"]
         into = n * size if op["func"] in ("ReduceScatter", "AlltoAll") else n
         out = n * size if op["func"] in ("AllGather", "AlltoAll") else n
-        a = {"Collective name": CALLED[op["func"]], "In msg nelems": into, "Out msg nelems": out, "Group size": size, "dtype": op["dtype"],
-             "In split size": "[]", "Out split size": "[]", "Process Group Name": str(self.names[op["comm"]]),
-             "Process Group Description": op["name"] or "undefined", "Process Group Ranks": shown_ranks(ranks)}
+        a = {"Collective name": CALLED[op["func"]], "In msg nelems": into, "Out msg nelems": out,
+             "Group size": size, "dtype": op["dtype"], "In split size": "[]", "Out split size": "[]",
+             "Process Group Name": str(self.names[op["comm"]]),
+             "Process Group Description": op["name"] or "undefined",
+             "Process Group Ranks": shown_ranks(ranks)}
         if op["peer"] is not None:
             a["Dst Rank" if op["func"] == "Send" else "Src Rank"] = group[op["peer"]]
         if self.o.seq:
             a["Seq"] = op["seq"]
         even = len(ranks) > 1 and all(b - x == ranks[1] - ranks[0] for x, b in zip(ranks, ranks[1:]))
-        call = dict(a, **{"Rank": op["root"], "Global rank start": ranks[0], "Global rank stride": ranks[1] - ranks[0] if even else 0})
+        call = dict(a, **{"Rank": op["root"], "Global rank start": ranks[0],
+                          "Global rank stride": ranks[1] - ranks[0] if even else 0})
         return a, call
 
     def operation(self, op):
@@ -107,15 +126,19 @@ class Trace:
         text = lambda d: "".join(f', {json.dumps(k)}: {json.dumps(v)}' for k, v in d.items())
         ids = f'"External id": {self.id}'
         if not o.no_launch:
-            self.slice("cpu_op", "record_param_comms", me["pid"], me["pid"], op["launch"] - 60000, 130000, ids + text({} if o.no_meta else call))
-            self.slice("cuda_runtime", "cudaLaunchKernelExC", me["pid"], me["pid"], op["launch"], 5000, f'{ids}, "correlation": {self.id + 7000}')
+            self.slice("cpu_op", "record_param_comms", me["pid"], me["pid"], op["launch"] - 60000, 130000,
+                       ids + text({} if o.no_meta else call))
+            self.slice("cuda_runtime", "cudaLaunchKernelExC", me["pid"], me["pid"], op["launch"], 5000,
+                       f'{ids}, "correlation": {self.id + 7000}')
         self.slice("kernel", f'ncclDevKernel_{KERNEL.get(op["func"], "SendRecv")}(ncclDevKernelArgsStorage<4096ul>)', me["rank"] % 8, 20, op["start"], op["dur"],
                    f'{ids}, "device": {me["rank"] % 8}, "stream": 20, "correlation": {self.id + 7000}, "grid": [{op["channels"]}, 1, 1], "block": [544, 1, 1]'
                    + text({} if o.no_meta else meta))
 
     def text(self):
-        info = {"backend": "nccl", "rank": self.me["rank"], "world_size": self.me["world"], "pg_count": len(self.groups), "nccl_version": "2.27.3"}
-        return ('{\n  "schemaVersion": 1,\n  "distributedInfo": ' + json.dumps(info) + f',\n  "displayTimeUnit": "ms",\n  "baseTimeNanoseconds": {BASE},\n'
+        info = {"backend": "nccl", "rank": self.me["rank"], "world_size": self.me["world"],
+                "pg_count": len(self.groups), "nccl_version": "2.27.3"}
+        return ('{\n  "schemaVersion": 1,\n  "distributedInfo": ' + json.dumps(info) +
+                f',\n  "displayTimeUnit": "ms",\n  "baseTimeNanoseconds": {BASE},\n'
                 '  "traceEvents": [\n' + ",\n".join(self.out) + "\n  ]\n}\n")
 
 
@@ -159,7 +182,8 @@ def main():
             at = [x - 100000 for x in by_launch[::len(by_launch) // o.steps]]
             for i, (x, y) in enumerate(zip(at, at[1:] + [by_launch[-1] + 100000])):
                 if y > begin and x < end:
-                    t.slice("user_annotation", f"ProfilerStep#{i}", me["pid"], me["pid"], x, y - x, '"External id": 1')
+                    t.slice("user_annotation", f"ProfilerStep#{i}", me["pid"], me["pid"], x, y - x,
+                            '"External id": 1')
         kept = [op for op in me["ops"] if begin <= op["start"] <= end]
         rng.shuffle(kept)  # Kineto writes thread by thread and stream by stream
         for op in kept:

@@ -1,4 +1,5 @@
-"""An independent reader of Kineto traces, whole files at once by Python's json: what `import` must have made of them.
+"""An independent reader of Kineto traces, whole files at once by Python's json: what `import` must have made
+of them.
 
     kineto_reader.py LOGS TRACE...    compares count, function, bytes, start, duration and launch of each operation, to the ns
 """
@@ -10,7 +11,8 @@ import os
 import sys
 
 SIZE = {"Float": 4, "BFloat16": 2, "Half": 2, "Double": 8, "Char": 1, "Byte": 1, "Int": 4, "Long": 8}
-NAMES = {"allreduce": "AllReduce", "broadcast": "Broadcast", "_allgather_base": "AllGather", "_reduce_scatter_base": "ReduceScatter",
+NAMES = {"allreduce": "AllReduce", "broadcast": "Broadcast", "_allgather_base": "AllGather",
+         "_reduce_scatter_base": "ReduceScatter",
          "all_to_allv": "AlltoAll", "send": "Send", "recv": "Recv", "reduce": "Reduce"}
 OUT = ("ReduceScatter", "Recv", "Scatter")
 
@@ -25,7 +27,8 @@ def of_trace(path):
     base = t.get("baseTimeNanoseconds", 0)
     ns = lambda us: int(decimal.Decimal(us) * 1000)
     launch = {e["args"]["correlation"]: base + ns(e["ts"]) for e in t["traceEvents"]
-              if e.get("cat") == "cuda_runtime" and "Launch" in e["name"] and "correlation" in e.get("args", {})}
+              if e.get("cat") == "cuda_runtime" and "Launch" in e["name"] and
+              "correlation" in e.get("args", {})}
     out = []
     for e in t["traceEvents"]:
         if e.get("cat") != "kernel" or not e["name"].startswith("nccl"):

@@ -1,4 +1,5 @@
-"""Logs of 4 ranks on 2 hosts x N AllReduce of 1 MiB, one each 10 ms; each kernel takes 1 ms, but rank 2 comes 0.8 ms late to all.
+"""Logs of 4 ranks on 2 hosts x N AllReduce of 1 MiB, one each 10 ms; each kernel takes 1 ms, but rank 2 comes
+0.8 ms late to all.
 
 Usage: late_logs.py DIR [N=200]
 """
@@ -19,8 +20,9 @@ for rank in range(4):
         late = 800_000 if rank == 2 else 0
         exec_ns = 1_000_000 + 137 * (i % 7) - late  # all stop together
         log.add((T0 + i * 10_000_000) // 1000 + 5000, "coll_perf", logs.perf(
-            "coll", "AllReduce", sn=i, msg_size_bytes=SIZE, exec_time_us=(exec_ns + 500) // 1000, timing_source="kernel_gpu",
-            algobw_gbs=round(SIZE / exec_ns, 6), busbw_gbs=round(SIZE / exec_ns * 1.5, 6), algo="RING", proto="SIMPLE",
-            datatype="ncclFloat32", root=0, nchannels=8, exec_time_ns=exec_ns, enqueue_ns=T0 + i * 10_000_000 + late,
+            "coll", "AllReduce", sn=i, msg_size_bytes=SIZE, exec_time_us=(exec_ns + 500) // 1000,
+            timing_source="kernel_gpu", algobw_gbs=round(SIZE / exec_ns, 6),
+            busbw_gbs=round(SIZE / exec_ns * 1.5, 6), algo="RING", proto="SIMPLE", datatype="ncclFloat32",
+            root=0, nchannels=8, exec_time_ns=exec_ns, enqueue_ns=T0 + i * 10_000_000 + late,
             gpu_start_delta_ns=10_000, rec_sn=i, nccl_tests_size_bytes=SIZE), world)
     log.write(out)

@@ -123,11 +123,13 @@ def mark(said, ns, command):
 
 
 def tag_name(number, name, ns, source="tags", result="done"):
-    """A control line that gives a tag a name: of NCCL_INSPECTOR_TAGS, or `tag` in a control file (source "file")."""
+    """A control line that gives a tag a name: of NCCL_INSPECTOR_TAGS, or `tag` in a control file (source
+    "file")."""
     x = {"source": source}
     if source == "file":
         x.update(file="nccl-inspector.control", line=1)
-    x.update(command="tag %s %s" % (number, name), result=result, why=None, events="coll,p2p,kernelch", verbose=False, sample=1,
+    x.update(command="tag %s %s" % (number, name), result=result, why=None, events="coll,p2p,kernelch",
+             verbose=False, sample=1,
              ns=ns)
     return x
 

@@ -1,5 +1,7 @@
-# Sourced by those that compare with net_prof; needs BUILD and TMP, and takes the Python of PY where that is set.
-# netprof_of VERSION: the real one of PyPI, once, in $NETPROF. Its pictures' libraries are not needed. 1: it cannot be had, $TMP/pip.
+# Sourced by those that compare with net_prof; needs BUILD and TMP, and takes the Python of PY where that is
+# set.
+# netprof_of VERSION: the real one of PyPI, once, in $NETPROF. Its pictures' libraries are not needed. 1: it
+# cannot be had, $TMP/pip.
 netprof_of() {
   NETPROF=$BUILD/netprof-$1
   [ ! -e "$NETPROF/net_prof" ] || return 0

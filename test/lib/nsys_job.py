@@ -1,12 +1,15 @@
-"""The exports that Nsight Systems would have made of a job, from the logs of one (of ni-jobs, nccl-sim or the plugin).
+"""The exports that Nsight Systems would have made of a job, from the logs of one (of ni-jobs, nccl-sim or the
+plugin).
 
     nsys_job.py LOGS DIR [--cut S] [--seed N] [--steps N] [--hosts] [--no-blobs] [--middle]
 
-One file a rank with torchrun's environment, or with --hosts one a host, whose ranks only NCCL's communicators tell. Of the logs only
-what NVTX and CUPTI know is used: function, size, communicator, start, duration and launch; no sequence numbers.
+One file a rank with torchrun's environment, or with --hosts one a host, whose ranks only NCCL's communicators
+tell. Of the logs only what NVTX and CUPTI know is used: function, size, communicator, start, duration and
+launch; no sequence numbers.
 
---cut: each recording begins somewhere in the first S seconds; --steps: the job has so many, as long in operations: NVTX ranges
-"iteration N"; --middle: the communicators were made before; --no-blobs: nsys export without --include-blobs.
+--cut: each recording begins somewhere in the first S seconds; --steps: the job has so many, as long in
+operations: NVTX ranges "iteration N"; --middle: the communicators were made before; --no-blobs: nsys export
+without --include-blobs.
 """
 import argparse
 import collections
@@ -23,7 +26,8 @@ GROUPED = ("Send", "Recv")
 
 
 def write_rank(p, me, groups, begin, o):
-    rank_in = {c: next((r for r, job in ranks.items() if job == me["rank"]), None) for c, ranks in groups.items()}
+    rank_in = {c: next((r for r, job in ranks.items() if job == me["rank"]), None)
+               for c, ranks in groups.items()}
     if not o.middle:
         for i, (c, rank) in enumerate(sorted(rank_in.items())):
             if rank is not None:
@@ -43,8 +47,8 @@ def write_rank(p, me, groups, begin, o):
         at = op["peer"] if op["peer"] is not None else op["root"]
         # Calls of one thread do not overlap: a range around the launch alone.
         p.api(op["func"], launch - 20, launch + 20, int(op["comm"], 16), op["bytes"], at or 0)
-        name = {"AllReduce": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", "AllGather": "ncclDevKernel_AllGather_RING_LL",
-                "ReduceScatter": "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL"}.get(op["func"], "ncclDevKernel_SendRecv")
+        name = {"AllReduce": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL",
+                "AllGather": "ncclDevKernel_AllGather_RING_LL", "ReduceScatter": "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL"}.get(op["func"], "ncclDevKernel_SendRecv")
         p.kernel(name, start, start + op["dur"], launch, **more)
 
 
@@ -65,10 +69,12 @@ def main():
     for rank, me in sorted(ranks.items()):
         files[me["host"] if o.hosts else f"report_{rank}"].append(me)
     for name, members in files.items():
-        env = {} if o.hosts else {"RANK": members[0]["rank"], "WORLD_SIZE": members[0]["world"], "LOCAL_RANK": members[0]["rank"] % 8}
+        env = {} if o.hosts else {"RANK": members[0]["rank"], "WORLD_SIZE": members[0]["world"],
+                                  "LOCAL_RANK": members[0]["rank"] % 8}
         e = Export(f"{o.out}/{name}.sqlite", 2022 if o.no_blobs else 2026, BASE, members[0]["host"], env)
         for me in members:
-            begin = first + int(random.Random(o.seed * 1000 + me["rank"]).random() * o.cut * 1e9) if o.cut else 0
+            begin = first + int(random.Random(o.seed * 1000 +
+                                              me["rank"]).random() * o.cut * 1e9) if o.cut else 0
             write_rank(e.process(me["pid"]), me, groups, begin, o)
         e.close()
 

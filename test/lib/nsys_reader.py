@@ -1,9 +1,10 @@
-"""A second opinion of exports of Nsight Systems, by SQL joins alone: what `import nsys` must have made of them.
+"""A second opinion of exports of Nsight Systems, by SQL joins alone: what `import nsys` must have made of
+them.
 
     nsys_reader.py LOGS EXPORT...    compares count, function, bytes, start, duration and launch of each operation, to the ns
 
-Knows calls by themselves, groups of one call and PyTorch's nccl:all_to_all; kernels of larger groups and of graphs have the function of
-their name and no size.
+Knows calls by themselves, groups of one call and PyTorch's nccl:all_to_all; kernels of larger groups and of
+graphs have the function of their name and no size.
 """
 import collections
 import re
@@ -21,7 +22,8 @@ RANGES = """SELECT coalesce(n.text, s.value), n.start, n.end, n.globalTid, n.jso
 
 def of_export(path):
     db = sqlite3.connect(path)
-    has = {t: {c[1] for c in db.execute(f"PRAGMA table_info({t})")} for t in ("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "TARGET_INFO_SESSION_START_TIME")}
+    has = {t: {c[1] for c in db.execute(f"PRAGMA table_info({t})")}
+           for t in ("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS", "TARGET_INFO_SESSION_START_TIME")}
     base = db.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()[0] if has["TARGET_INFO_SESSION_START_TIME"] else 1577836800 * 10**9
     blob = "binaryData" in has["NVTX_EVENTS"]
     ranges = collections.defaultdict(list)
@@ -47,8 +49,10 @@ def of_export(path):
             if call[2] == "GroupEnd":
                 begin = max(r[0] for r in ranges[tid] if r[2] == "GroupStart" and r[0] < call[0])
                 calls = [r for r in ranges[tid] if begin < r[0] < call[0]]
-                same = [r for r in calls if r[2] == func or func == "Generic" or (func == "SendRecv" and r[2] in ("Send", "Recv"))]
-                kernels = sum(n for (t, at), n in launched.items() if t == tid and at is not None and call[0] <= at <= call[1])
+                same = [r for r in calls if r[2] == func or func == "Generic" or
+                        (func == "SendRecv" and r[2] in ("Send", "Recv"))]
+                kernels = sum(n for (t, at), n in launched.items() if t == tid and at is not None and
+                              call[0] <= at <= call[1])
                 call = same[0] if len(same) == 1 and kernels == 1 else None
             if not call and any(r[2] == ":all_to_all" for r in around):
                 func = "AlltoAll"

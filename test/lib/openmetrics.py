@@ -3,15 +3,17 @@
 
     openmetrics.py open|text FILE [names PAGE]     names: the table of PAGE has the names of FILE, and FILE those of the table
 
-Demands: each family's lines together, HELP and TYPE once and first, names and labels of the right letters, no series twice, values
-and `le` in canonical form, buckets cumulative and +Inf equal to _count, units that end the name, `# EOF` at the very end.
+Demands: each family's lines together, HELP and TYPE once and first, names and labels of the right letters, no
+series twice, values and `le` in canonical form, buckets cumulative and +Inf equal to _count, units that end
+the name, `# EOF` at the very end.
 """
 import re, sys
 
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")
 LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
 NUMBER = re.compile(r"(-?(\d+|\d+\.\d+|\d(\.\d+)?e[+-]\d\d+)|[+-]Inf|NaN)\Z")
-SUFFIXES = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"], "info": ["_info"]}
+SUFFIXES = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket", "_sum", "_count"],
+            "info": ["_info"]}
 
 
 def fail(line, why):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What the agent sends by OTLP, and when it sends it again: test/host/otlp_send against servers that answer as servers do.
+"""What the agent sends by OTLP, and when it sends it again: test/host/otlp_send against servers that answer
+as servers do.
 
     otlp.py DRIVER [FOLDER]    FOLDER: of the Python package opentelemetry-proto, which then decodes all requests as well
 
@@ -68,9 +69,11 @@ def attributes(list_):
 
 def point(b, of):
     p = fields(b)
-    out = {"at": attributes(p.get(9 if of == 9 else 7, [])), "time": u64(p[3][0]), "start": u64(p[2][0]) if 2 in p else 0}
+    out = {"at": attributes(p.get(9 if of == 9 else 7, [])), "time": u64(p[3][0]),
+           "start": u64(p[2][0]) if 2 in p else 0}
     if of == 9:
-        out.update(count=u64(p[4][0]), sum=f64(p[5][0]), buckets=[x[0] for x in struct.iter_unpack("<Q", p[6][0])],
+        out.update(count=u64(p[4][0]), sum=f64(p[5][0]),
+                   buckets=[x[0] for x in struct.iter_unpack("<Q", p[6][0])],
                    bounds=[x[0] for x in struct.iter_unpack("<d", p[7][0])])
     else:
         out["value"] = f64(p[4][0]) if 4 in p else struct.unpack("<q", p[6][0])[0]
@@ -90,7 +93,8 @@ def decode(b):
         data = fields(m[kind][0])
         name = m[1][0].decode()
         assert name not in metrics, name
-        metrics[name] = (kind, m.get(3, [b""])[0].decode(), m.get(2, [b""])[0].decode(), data.get(2, [0])[0], data.get(3, [0])[0],
+        metrics[name] = (kind, m.get(3, [b""])[0].decode(), m.get(2, [b""])[0].decode(), data.get(2, [0])[0],
+                         data.get(3, [0])[0],
                          [point(p, kind) for p in data.get(1, [])])
     who = {k: v[0].decode() for k, v in fields(scope[1][0]).items()}
     return attributes(fields(resource[1][0])[1]), who, metrics
@@ -99,20 +103,30 @@ def decode(b):
 def check(b, n):
     """Is it the request of test/host/otlp_send.c whose sums are n?"""
     resource, who, m = decode(b)
-    assert resource == {"service.name": "nccl-inspector-agent", "service.instance.id": "n1:1790000005", "service.version": "1.2",
+    assert resource == {"service.name": "nccl-inspector-agent", "service.instance.id": "n1:1790000005",
+                        "service.version": "1.2",
                         "host.name": "n1"}, resource
     assert who == {1: "nccl-inspector", 2: "1.2"}, who
     p = "nccl_inspector_"
     rank = {"node": "n1", "job_id": "77", "rank": "3", "comm": "dp??"}
     at = {"start": START, "time": NOW}
-    assert m[p + "operations"] == (7, "", "operations that finished", 2, 1, [{"at": rank, "value": n, **at}]), m
-    assert m[p + "late_seconds"] == (7, "s", "", 2, 1, [{"at": {k: rank[k] for k in ("node", "job_id", "rank")}, "value": n / 4, **at}]), m
+    assert m[p + "operations"] == (7, "", "operations that finished", 2, 1,
+                                   [{"at": rank, "value": n, **at}]), m
+    assert m[p + "late_seconds"] == (7, "s", "", 2, 1,
+                                     [{"at": {k: rank[k] for k in ("node", "job_id", "rank")}, "value": n / 4,
+                                       **at}]), m
     assert m[p + "operation_duration_seconds"] == (9, "s", "time in flight", 2, 0, [
-        {"at": {"node": "n1", "job_id": "77"}, "count": n + 4, "sum": 12.25, "buckets": [1, n, 3], "bounds": [1e-5, 0.5], **at}]), m
-    assert m[p + "gpu_info"] == (5, "", "GPUs", 0, 0, [{"at": {"gpu": "0", "uuid": "GPU-5"}, "value": 1, "start": 0, "time": NOW}]), m
+        {"at": {"node": "n1", "job_id": "77"}, "count": n + 4, "sum": 12.25, "buckets": [1, n, 3],
+         "bounds": [1e-5, 0.5], **at}]), m
+    assert m[p + "gpu_info"] == (5, "", "GPUs", 0, 0,
+                                 [{"at": {"gpu": "0", "uuid": "GPU-5"}, "value": 1, "start": 0,
+                                   "time": NOW}]), m
     ratio = m[p + "gpu_utilization_ratio"]
-    assert ratio[:5] == (5, "1", "busy", 0, 0) and ratio[5][0]["value"] == 0.5 and math.isnan(ratio[5][1]["value"]), ratio
-    assert m[p + "nic_receive_bytes"] == (7, "By", "received", 2, 1, [{"at": {}, "value": float(2**64 - 1), "start": BEGAN, "time": NOW}]), m
+    assert (ratio[:5] == (5, "1", "busy", 0, 0) and ratio[5][0]["value"] == 0.5 and
+            math.isnan(ratio[5][1]["value"])), ratio
+    assert m[p + "nic_receive_bytes"] == (7, "By", "received", 2, 1,
+                                          [{"at": {}, "value": float(2**64 - 1), "start": BEGAN,
+                                            "time": NOW}]), m
     assert len(m) == 6, list(m)
     if service:
         r = service.ExportMetricsServiceRequest.FromString(b)
@@ -129,7 +143,8 @@ def check(b, n):
 
 # ---- a server that answers by a list ----
 class Server:
-    """answers: (status, {header: value}, body) each; "close": no answer; "hang": none, ever. What came: self.got, (time, sums)."""
+    """answers: (status, {header: value}, body) each; "close": no answer; "hang": none, ever. What came:
+    self.got, (time, sums)."""
 
     def __init__(self, answers, listen=True):
         self.answers, self.got, self.headers, self.paths = list(answers), [], [], []
@@ -147,8 +162,10 @@ class Server:
 
             def answer(self):
                 body = gzip.decompress(self.rfile.read(int(self.headers["Content-Length"])))
-                assert self.headers["Content-Encoding"] == "gzip" and self.headers["Content-Type"] == "application/x-protobuf"
-                assert "Expect" not in self.headers and self.headers["User-Agent"].startswith("nccl-inspector/")
+                assert (self.headers["Content-Encoding"] == "gzip" and
+                        self.headers["Content-Type"] == "application/x-protobuf")
+                assert ("Expect" not in self.headers and
+                        self.headers["User-Agent"].startswith("nccl-inspector/"))
                 n = decode(body)[2]["nccl_inspector_operations"][5][0]["value"]
                 check(body, n)
                 outer.headers.append(dict(self.headers))
@@ -287,7 +304,8 @@ def partial():
         d.say("put %d" % i)
         t = d.until(sent=i + 1)
     assert (t["retried"], t["dropped"], t["refused"], t["error"]) == (0, 0, 3, "bad points"), t
-    assert len(s.got) == 4 and s.headers[0]["X-Scope"] == "me: and you" and set(s.paths) == {"/api/v1/otlp/v1/metrics?x=1"}, s.paths
+    assert (len(s.got) == 4 and s.headers[0]["X-Scope"] == "me: and you" and
+            set(s.paths) == {"/api/v1/otlp/v1/metrics?x=1"}), s.paths
     d.end()
 
 
@@ -347,7 +365,8 @@ def end_is_bounded():
 
 
 def words():
-    for args in (["ftp://127.0.0.1"], ["collector:4318"], ["http://a", "no header"], ["http://a", "X: y\r\nZ: 1"]):
+    for args in (["ftp://127.0.0.1"], ["collector:4318"], ["http://a", "no header"],
+                 ["http://a", "X: y\r\nZ: 1"]):
         p = subprocess.run([DRIVER, *args], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         assert p.returncode == 1 and p.stdout == "refused Invalid argument\n", (args, p)
     big = subprocess.run([DRIVER, "--encode", "100000"], stdout=subprocess.PIPE).stdout
@@ -356,15 +375,21 @@ def words():
     assert 15 << 20 < len(big) <= 16 << 20 and 10000 < len(points) < 100000, (len(big), len(points))
     assert len(points[5]["at"]["name"]) == 1023 and len(m) == 6
     check(subprocess.run([DRIVER, "--encode", "0"], stdout=subprocess.PIPE).stdout, 5)
-    for answer, said in ((b"", "1 0 "), (b"\x0a\x00", "1 0 "), (b"\x0a\x02\x08\x05", "1 5 "), (b"\x0a\x05\x12\x03a\x1bb", "1 0 a?b"),
-                         (b"\x0a\x05\x08\x05", "0 0 "), (b"\x0a\x02\x12\x7f", "0 0 "), (b"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "0 0 "),
-                         (b"\x12\x01z\x0d1234\x111234567812\x0a\x03\x08\xe8\x07", "0 0 "), (b"\x12\x01z\x0d1234\x1112345678\x0a\x03\x08\xe8\x07", "1 1000 "),
-                         (b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01", "1 0 "), (b"\x80" * 50, "0 0 "), (b"\x0b", "0 0 ")):
-        got = subprocess.run([DRIVER, "--refused"], input=answer, stdout=subprocess.PIPE).stdout.decode().rstrip("\n")
+    for answer, said in ((b"", "1 0 "), (b"\x0a\x00", "1 0 "), (b"\x0a\x02\x08\x05", "1 5 "),
+                         (b"\x0a\x05\x12\x03a\x1bb", "1 0 a?b"),
+                         (b"\x0a\x05\x08\x05", "0 0 "), (b"\x0a\x02\x12\x7f", "0 0 "),
+                         (b"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "0 0 "),
+                         (b"\x12\x01z\x0d1234\x111234567812\x0a\x03\x08\xe8\x07", "0 0 "),
+                         (b"\x12\x01z\x0d1234\x1112345678\x0a\x03\x08\xe8\x07", "1 1000 "),
+                         (b"\x0a\x0b\x08" + b"\xff" * 9 + b"\x01", "1 0 "), (b"\x80" * 50, "0 0 "),
+                         (b"\x0b", "0 0 ")):
+        got = subprocess.run([DRIVER, "--refused"], input=answer,
+                             stdout=subprocess.PIPE).stdout.decode().rstrip("\n")
         assert got == said, (answer, got, said)
 
 
-tests = [retry_after, retry_after_date, backoff, never, partial, no_answer, replaced, end_sends, end_is_bounded, words]
+tests = [retry_after, retry_after_date, backoff, never, partial, no_answer, replaced, end_sends,
+         end_is_bounded, words]
 
 
 def run(test):

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What `show --pattern --json` says of a job of ni-jobs, beside the calls that ni-jobs planted (truth.json, programs).
+"""What `show --pattern --json` says of a job of ni-jobs, beside the calls that ni-jobs planted (truth.json,
+programs).
 
-pattern_check.py TRUTH JSON [ORDER]: each rank's step has the planted calls, on each communicator (and peer) in the planted order,
-from whichever of them the step is counted; nothing else is in it. ORDER: all of it in the planted order, across communicators.
+pattern_check.py TRUTH JSON [ORDER]: each rank's step has the planted calls, on each communicator (and peer)
+in the planted order, from whichever of them the step is counted; nothing else is in it. ORDER: all of it in
+the planted order, across communicators.
 """
 import json
 import sys
@@ -63,11 +65,13 @@ for r, calls in enumerate(truth["programs"]):
     got = program[r]["operations"]
     assert len(got) == len(planted), (r, len(got), len(planted))
     a, b = lanes(planted), lanes_said(got)
-    if sorted(map(str, a)) != sorted(map(str, b)):  # a communicator whose role cannot be told has its size for a label
+    # a communicator whose role cannot be told has its size for a label
+    if sorted(map(str, a)) != sorted(map(str, b)):
         a = {(k[1], k[2], k[3]): v for k, v in a.items()}
         b = {(k[1], k[2], k[3]): v for k, v in b.items()}
     assert set(a) == set(b), (r, sorted(map(str, a)), sorted(map(str, b)))
     for key in a: assert turned(a[key], b[key]), (r, key, a[key], b[key])
     if ordered: assert turned([c[:2] for c in planted], [call(o)[:2] for o in got]), (r, planted, got)
-print("%s: %d ranks, %d programs, %d operations" % (truth["layout"], len(program), len({id(p) for p in program.values()}),
+print("%s: %d ranks, %d programs, %d operations" % (truth["layout"], len(program),
+                                                    len({id(p) for p in program.values()}),
                                                    len(program[0]["operations"])))

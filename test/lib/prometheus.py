@@ -23,8 +23,9 @@ class Prometheus:
             f.write("scrape_configs:\n- job_name: nccl-inspector\n  static_configs:\n  - targets: %s\n" % json.dumps(targets))
         self.url = "http://127.0.0.1:%d" % free_port()
         self.log = folder + "/log"
-        place.spawn(["prometheus", "--config.file=" + folder + "/config.yml", "--storage.tsdb.path=" + folder + "/data",
-                     "--web.listen-address=" + self.url[7:], "--query.lookback-delta=5m"], stdout=subprocess.DEVNULL,
+        place.spawn(["prometheus", "--config.file=" + folder + "/config.yml",
+                     "--storage.tsdb.path=" + folder + "/data", "--web.listen-address=" + self.url[7:],
+                     "--query.lookback-delta=5m"], stdout=subprocess.DEVNULL,
                     stderr=open(self.log, "w"))
         agent.wait_for("Prometheus", self.ready)
 
@@ -35,7 +36,8 @@ class Prometheus:
             return False
 
     def get(self, path, **words):
-        with urllib.request.urlopen(self.url + path + "?" + urllib.parse.urlencode(words), timeout=20) as answer:
+        with urllib.request.urlopen(self.url + path + "?" + urllib.parse.urlencode(words),
+                                    timeout=20) as answer:
             return json.load(answer)["data"]
 
     def query(self, expression):

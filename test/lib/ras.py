@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""NCCL's RAS as a test needs it: answers as src/ras/client_support.cc writes them, and a server that gives them.
+"""NCCL's RAS as a test needs it: answers as src/ras/client_support.cc writes them, and a server that gives
+them.
 
 As a module: Comm, rank(), missing(), answer(). As a program:
 
     ras.py PORT_FILE MODE FILE...    serves on a free port of loopback, which PORT_FILE then holds; each STATUS gets
-                                     the next FILE, the last one again and again. Ends with its parent's SIGKILL.
+                                     the next FILE, the last one again and again. Ends with its parent's
+                                     SIGKILL.
 
-Modes: fine; old (no SET FORMAT, as before 2.28.7); and hostile ones: cut, endless, drip, close, silent, http, refuse
-"""
+Modes: fine; old (no SET FORMAT, as before 2.28.7); and hostile ones: cut, endless, drip, close, silent, http,
+refuse """
 
 import os
 import socketserver
@@ -28,7 +30,8 @@ def fields(depth, pairs):
     return "{\n" + ",\n".join('%s"%s": %s' % (pad, k, v) for k, v in pairs) + "\n" + "  " * (depth - 1) + "}"
 
 
-def rank(number, counts, host="10.0.0.1", pid=None, dev=0, init=0, error=0, finalize=False, destroy=False, abort=False):
+def rank(number, counts, host="10.0.0.1", pid=None, dev=0, init=0, error=0, finalize=False, destroy=False,
+         abort=False):
     """counts: {function: number}; functions that are not in it are 0."""
     flag = {False: "false", True: "true"}
     state = [("init_state", init), ("async_error", error), ("finalize_called", flag[finalize])]
@@ -60,7 +63,8 @@ def answer(comms, at=0, version="2.31.2", timeouts=0, took=0.004):
                       ("timestamp", text(time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(1795860000 + at)))),
                       ("communicators_count", len(comms)),
                       ("communicators", "[\n    " + ",\n    ".join(comms) + "\n  ]"),
-                      ("ras", fields(2, [("collection_time_sec", "%.3f" % took), ("timeouts_count", timeouts)]))]) + "\n"
+                      ("ras", fields(2, [("collection_time_sec", "%.3f" % took),
+                                         ("timeouts_count", timeouts)]))]) + "\n"
 
 
 class Server(socketserver.ThreadingTCPServer):

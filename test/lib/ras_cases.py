@@ -3,7 +3,8 @@
 
     ras_cases.py INSPECTOR FOLDER sound|hostile       each case once as text and once as JSON
 
-A case: its answers (one look or two), the exit status, patterns that the text holds and, behind "!", must not hold.
+A case: its answers (one look or two), the exit status, patterns that the text holds and, behind "!", must not
+hold.
 """
 
 import gzip
@@ -33,11 +34,13 @@ def pair(counts, apart, **more):
 
 
 def tensor(at):
-    """Rank 3 owes tp1 (2, 3) a call; both are behind in the world because of it. Global ranks have a pid each."""
+    """Rank 3 owes tp1 (2, 3) a call; both are behind in the world because of it. Global ranks have a pid
+    each."""
     def r(place, n, who):
         return ras.rank(place, {"AllReduce": n}, pid=1000 + who)
     world = ras.comm(A, 4, [r(0, 9, 0), r(1, 9, 1), r(2, 8, 2), r(3, 8, 3)])
-    return ras.answer([world, ras.comm(B, 2, [r(0, 5, 0), r(1, 5, 1)]), ras.comm(0xC3, 2, [r(0, 5, 2), r(1, 4, 3)])], at)
+    return ras.answer([world, ras.comm(B, 2, [r(0, 5, 0), r(1, 5, 1)]),
+                       ras.comm(0xC3, 2, [r(0, 5, 2), r(1, 4, 3)])], at)
 
 
 def shrunk(at, n):
@@ -46,7 +49,8 @@ def shrunk(at, n):
 
 
 def elsewhere(at, n):
-    return ras.answer([ras.comm(A, 3, ranks([7, 7, 6])), ras.comm(B, 1, [ras.rank(0, {"AllReduce": n}, pid=1002)])], at)
+    return ras.answer([ras.comm(A, 3, ranks([7, 7, 6])),
+                       ras.comm(B, 1, [ras.rank(0, {"AllReduce": n}, pid=1002)])], at)
 
 
 def garbage():
@@ -61,30 +65,44 @@ def sound():
     behind = r"rank 2 \(10.0.0.1, pid 1002\) is behind: AllReduce 9, the others 10"
     state = ras.comm(A, 3, [ras.rank(0, {}, error=6), ras.rank(1, {}, abort=True), ras.rank(2, {}, init=7)])
     other = [ras.answer([ras.comm(A, 3, [ras.rank(0, {"AllReduce": 5}), ras.rank(1, {"AllReduce": 5}),
-                                         ras.rank(2, {"AllReduce": 4, "Broadcast": 1})])], t) for t in (0, 400)]
+                                         ras.rank(2, {"AllReduce": 4, "Broadcast": 1})])], t)
+                                         for t in (0, 400)]
     yield "one look", [one([10, 10, 9, 10])], 2, ["^CANNOT TELL", behind, "one look"]
-    yield "one look, equal", [one([10, 10, 10])], 2, ["^CANNOT TELL: all that have answered .* 3 processes in 1 comm"]
-    yield "two looks, before the limit", pair([10, 10, 9, 10], 15), 0, [r"^not yet a hang \(a hang from 300 s on\)", behind]
-    yield "two looks, at the limit", pair([10, 10, 9, 10], 300), 3, [r"^HANG \(likely\)", behind, "for 300 s", "launched, not"]
+    yield "one look, equal", [one([10, 10,
+                                   10])], 2, ["^CANNOT TELL: all that have answered .* 3 processes in 1 comm"]
+    yield "two looks, before the limit", pair([10, 10, 9, 10],
+                                              15), 0, [r"^not yet a hang \(a hang from 300 s on\)", behind]
+    yield "two looks, at the limit", pair([10, 10, 9, 10],
+                                          300), 3, [r"^HANG \(likely\)", behind, "for 300 s", "launched, not"]
     yield "the later one first", pair([10, 10, 9, 10], 400)[::-1], 3, [r"^HANG \(likely\)", "for 400 s"]
-    yield "most lag (NCCL issue 1911)", pair([5, 5] + [4] * 30, 400), 3, [r"30 ranks \(2-31\) on 10.0.0.1 are behind"]
-    yield "all hang alike (NCCL issue 1730)", pair([10, 10, 10], 1800), 2, ["^CANNOT TELL", "look alike to RAS", "!no hang"]
+    yield "most lag (NCCL issue 1911)", pair([5, 5] + [4] * 30,
+                                             400), 3, [r"30 ranks \(2-31\) on 10.0.0.1 are behind"]
+    yield "all hang alike (NCCL issue 1730)", pair([10, 10, 10],
+                                                   1800), 2, ["^CANNOT TELL", "look alike to RAS", "!no hang"]
     yield "running", [one([10, 10, 9]), one([12, 11, 11], 10)], 0, ["^no hang: all of 3 processes"]
-    yield "some run", [one([10, 10, 9]), one([12, 10, 9], 400)], 2, ["^CANNOT TELL", "1 of 3 processes", "!HANG"]
+    yield "some run", [one([10, 10, 9]),
+                       one([12, 10, 9], 400)], 2, ["^CANNOT TELL", "1 of 3 processes", "!HANG"]
     yield "dead, one look", [one([4, 4], gone=[ras.missing(2, dead=True)])], 2, [r"rank 2 \(10.0.0.1, pid 1002\) is dead"]
-    yield "dead, 15 s", pair([4, 4], 15, gone=[ras.missing(2, dead=True)]), 2, ["^CANNOT TELL", "is dead", "for 15 s"]
-    yield "dead, 400 s", pair([4, 4], 400, gone=[ras.missing(2, dead=True)]), 3, [r"^HANG \(likely\)", "is dead"]
-    yield "unresponsive", pair([4, 4], 400, gone=[ras.missing(2, unresponsive=True)]), 3, ["does not answer RAS", "!dead"]
-    yield "no member any more", pair([4, 4], 400, gone=[ras.missing(2)]), 2, ["has no such communicator", "!HANG"]
+    yield "dead, 15 s", pair([4, 4], 15,
+                             gone=[ras.missing(2, dead=True)]), 2, ["^CANNOT TELL", "is dead", "for 15 s"]
+    yield "dead, 400 s", pair([4, 4], 400,
+                              gone=[ras.missing(2, dead=True)]), 3, [r"^HANG \(likely\)", "is dead"]
+    yield "unresponsive", pair([4, 4], 400,
+                               gone=[ras.missing(2, unresponsive=True)]), 3, ["does not answer RAS", "!dead"]
+    yield "no member any more", pair([4, 4], 400,
+                                     gone=[ras.missing(2)]), 2, ["has no such communicator", "!HANG"]
     yield "survivors of a shrink", [shrunk(0, 1), shrunk(400, 9)], 2, ["^CANNOT TELL", "is dead", "!HANG"]
-    yield "it works elsewhere", [elsewhere(0, 1), elsewhere(400, 9)], 2, ["!HANG", "not all of its processes stand still"]
+    yield "it works elsewhere", [elsewhere(0, 1),
+                                 elsewhere(400, 9)], 2, ["!HANG", "not all of its processes stand still"]
     yield "a consequence", [tensor(0), tensor(400)], 3, [r"^HANG \(likely\): communicator 0xc3 \(2 ranks\): rank 1 \(10.0.0.1, pid 1003\)",
                                                         "because of another"]
     yield "another function", other, 3, ["rank 2 .* has launched others: Broadcast 1, the others 0; AllReduce 4, the others 5"]
-    yield "states", [ras.answer([state])], 2, [r"rank 0 .* reports an error \(ncclResult_t 6\)", "rank 1 .* aborts", "rank 2 .* in its init"]
+    yield "states", [ras.answer([state])], 2, [r"rank 0 .* reports an error \(ncclResult_t 6\)",
+                                               "rank 1 .* aborts", "rank 2 .* in its init"]
     yield "nobody knows the processes", pair([4, 3], 400, host="unknown", pid=-1), 3, ["rank 1 is behind"]
     yield "garbage beside a sound one (NCCL issue 1762)", [ras.answer(garbage() + [ras.comm(A, 4, ranks([10, 10, 9, 10]))])], 2, \
-        [behind, "7 communicators make no sense", "0x1: a size that no", "0x2: a rank beyond its size", "0x3: the same rank twice"]
+        [behind, "7 communicators make no sense", "0x1: a size that no", "0x2: a rank beyond its size",
+         "0x3: the same rank twice"]
     yield "garbage alone", [ras.answer(garbage())], 2, ["none of 7 communicators that RAS knows makes sense"]
     yield "no communicator", [ras.answer([])], 2, ["RAS knows of no communicator"]
 
@@ -123,16 +141,22 @@ def hostile():
     yield "time that is none", [replaced("0.004", "nan")], 2, ["is behind"]
     yield "a thousand functions", [replaced('"AllReduce": 10', ", ".join('"F%d": 1' % i for i in range(1000)))], 2, ["CANNOT TELL"]
     # NCCL 2.28.7 and 2.28.9 leave out the comma behind nvml_dev of each missing rank.
-    gone = re.sub(r'("nvml_dev": \d+),(\s*"status": {\s*"unresponsive")', r"\1\2", one([10, 10], gone=[ras.missing(2, dead=True), ras.missing(3)]))
+    gone = re.sub(r'("nvml_dev": \d+),(\s*"status": {\s*"unresponsive")', r"\1\2",
+                  one([10, 10], gone=[ras.missing(2, dead=True), ras.missing(3)]))
     yield "no comma in missing ranks", [gone], 2, [r"rank 2 \(.*\) is dead", "rank 3 ", "mended"]
-    yield "quotes in a host", [replaced("10.0.0.1", 'a"b"c')], 2, ["is behind", "its text was no JSON and was mended"]
+    yield "quotes in a host", [replaced("10.0.0.1",
+                                        'a"b"c')], 2, ["is behind", "its text was no JSON and was mended"]
     yield "a backslash in a host", [replaced("10.0.0.1", "a\\qb")], 2, ["is behind", "mended"]
-    yield "control text", [one([10, 9], host="\x1b[31mred\x07", pid=4)], 2, [r"rank 1 \(\?\[31mred\?, pid 4\)"]
-    yield "control text, escaped", [one([10, 9], host="\\u001b[31mred\\u202e", pid=4)], 2, [r"rank 1 \(\?\[31mred\?, pid 4\)"]
+    yield "control text", [one([10, 9], host="\x1b[31mred\x07",
+                               pid=4)], 2, [r"rank 1 \(\?\[31mred\?, pid 4\)"]
+    yield "control text, escaped", [one([10, 9], host="\\u001b[31mred\\u202e",
+                                        pid=4)], 2, [r"rank 1 \(\?\[31mred\?, pid 4\)"]
     yield "a long host", [one([10, 9], host="h" * 100000, pid=4)], 2, [r"rank 1 \(h{47}, pid 4\)"]
     yield "no UTF-8", [one([10, 9], host="\udcff\udcfe", pid=4)], 2, [r"rank 1 \(\?\?, pid 4\)"]
-    yield "100,000 ranks", [one([10] * 50000 + [9] * 50000)], 2, [r"50,000 ranks \(50000-99999\) on 10.0.0.1 are behind"]
-    yield "20,000 communicators", [ras.answer([ras.comm(i + 1, 2, ranks([2, 1])) for i in range(20000)])], 2, ["and 19,999 more communicators"]
+    yield "100,000 ranks", [one([10] * 50000 +
+                                [9] * 50000)], 2, [r"50,000 ranks \(50000-99999\) on 10.0.0.1 are behind"]
+    yield "20,000 communicators", [ras.answer([ras.comm(i + 1, 2, ranks([2, 1]))
+                                               for i in range(20000)])], 2, ["and 19,999 more communicators"]
     yield "a gzip file", [gzip.compress(whole.encode())], 2, ["is behind"]
     yield "128 MiB of blanks", [gzip.compress(b"{" + b" " * (129 << 20), 1)], 1, ["more than 128 MiB"]
     yield "three", [whole] * 3, 64, ["want one HOST:PORT, or one or two files"]
@@ -141,7 +165,8 @@ def hostile():
 def run(inspector, folder, files, more=()):
     """(exit status, text, seconds)"""
     begun = time.monotonic()
-    p = subprocess.run([inspector, "hang", *("--ras=" + f for f in files), "--box-dir", folder, *more], stdout=subprocess.PIPE,
+    p = subprocess.run([inspector, "hang", *("--ras=" + f for f in files), "--box-dir", folder, *more],
+                       stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT, timeout=120, check=False)
     return p.returncode, p.stdout.decode("utf-8", "surrogateescape"), time.monotonic() - begun
 

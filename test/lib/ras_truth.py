@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What RAS would answer of a job of the simulator that stands still: from the simulator's truth (who is who) and the
-scenario's planted calls. The plugin is not asked.
+"""What RAS would answer of a job of the simulator that stands still: from the simulator's truth (who is who)
+and the scenario's planted calls. The plugin is not asked.
 
     ras_truth.py TRUTH FUNC=N@COMM[:ranks=N,...] ... [dead=RANK]     the answer on standard output
 
-FUNC=N@COMM: how often each rank of the communicator launched it; ranks of it after the colon have launched another number.
+FUNC=N@COMM: how often each rank of the communicator launched it; ranks of it after the colon have launched
+another number.
 dead: a rank of `world` whose process RAS has given up.
 """
 
@@ -19,7 +20,8 @@ for line in open(sys.argv[1], encoding="utf-8"):
     if d["t"] == "proc":
         hosts[d["pid"]] = d["host"]
     if d["t"] == "comm":
-        comms.setdefault(d["name"], {"hash": int(d["hash"], 16), "size": d["n_ranks"], "pid": {}})["pid"][d["rank"]] = d["pid"]
+        comms.setdefault(d["name"], {"hash": int(d["hash"], 16), "size": d["n_ranks"],
+                                     "pid": {}})["pid"][d["rank"]] = d["pid"]
 count = {name: {r: {} for r in c["pid"]} for name, c in comms.items()}
 dead = None
 for word in sys.argv[2:]:
@@ -36,7 +38,8 @@ for word in sys.argv[2:]:
         count[name][int(r)][func] = int(n)
 out = []
 for name, c in comms.items():
-    here = [ras.rank(r, count[name][r], host=hosts[p], pid=p) for r, p in sorted(c["pid"].items()) if p != dead]
+    here = [ras.rank(r, count[name][r], host=hosts[p], pid=p) for r, p in sorted(c["pid"].items())
+            if p != dead]
     gone = [ras.missing(r, host=hosts[p], pid=p, dead=True) for r, p in c["pid"].items() if p == dead]
     out.append(ras.comm(c["hash"], c["size"], here, gone))
 sys.stdout.write(ras.answer(out))

@@ -1,9 +1,10 @@
 """Logs of two engines that serve requests, no step like another: request_logs.py DIR CAUSE
 
-8 ranks, four on each of two hosts, which have nothing in common. The first rank of an engine waits for a request at times, and
-tells the others by a Broadcast. Each layer computes twice, by the number of tokens, with an AllReduce behind. CAUSE:
-`none`; `gpu`: rank 5 computes a tenth longer; `gc`: rank 6 stops for 60 ms now and then; `nvlink`: transfers of the second engine
-take three times as long.
+8 ranks, four on each of two hosts, which have nothing in common. The first rank of an engine waits for a
+request at times, and tells the others by a Broadcast. Each layer computes twice, by the number of tokens,
+with an AllReduce behind. CAUSE:
+`none`; `gpu`: rank 5 computes a tenth longer; `gc`: rank 6 stops for 60 ms now and then; `nvlink`: transfers
+of the second engine take three times as long.
 """
 import pathlib
 import random
@@ -55,7 +56,8 @@ for engine in range(2):
                 free[r] += int((3e5 + 100 * tokens) * draw.gauss(1, 0.01) * longer)
                 if cause == "gc" and r == 6 and step % 15 == 7 and layer == 3:
                     free[r] += int(6e7)
-            collective(ranks, "AllReduce", 16384 * tokens, int((8000 + 16384 * tokens / 200) * draw.gauss(1, 0.01) * slow))
+            collective(ranks, "AllReduce", 16384 * tokens,
+                       int((8000 + 16384 * tokens / 200) * draw.gauss(1, 0.01) * slow))
         collective(ranks, "AllGather", 8000 * min(tokens, 256), int(2e4 * draw.gauss(1, 0.01)))
 for r in range(8):
     log[r].write(out)

@@ -25,7 +25,8 @@ HEADERS = b"\x83\x86\x41\x01a\x04\x0e/echo.Echo/Sum\x5f\x10application/grpc\x40\
 
 class Server:
     def __init__(self, *args):
-        self.p = subprocess.Popen([DRIVER, "serve", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.p = subprocess.Popen([DRIVER, "serve", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  text=True)
         self.port = int(self.p.stdout.readline())
         self.at = "localhost:%d" % self.port
 
@@ -66,7 +67,8 @@ def until(what, seconds=30):
 
 
 def methods(channel):
-    return (channel.unary_unary("/echo.Echo/Sum"), channel.stream_unary("/echo.Echo/Sum"), channel.stream_stream("/echo.Echo/Each"))
+    return (channel.unary_unary("/echo.Echo/Sum"), channel.stream_unary("/echo.Echo/Sum"),
+            channel.stream_stream("/echo.Echo/Each"))
 
 
 # ---- a grpcio client against our server ----
@@ -81,9 +83,13 @@ def calls():
         assert [len(m) for m in each(iter([b"a" * n for n in sizes]))] == sizes
     assert [len(m) for m in each(iter([]))] == []
     fails(grpc.StatusCode.RESOURCE_EXHAUSTED, lambda: one(b"x" * (5 << 20)), "4194304")
-    fails(grpc.StatusCode.RESOURCE_EXHAUSTED, lambda: list(each(iter([b"x", b"x" * ((4 << 20) + 1)]))), "4194304")
-    fails(grpc.StatusCode.UNIMPLEMENTED, lambda: channel.unary_unary("/echo.Echo/None")(b""), "no such method")
-    fails(grpc.StatusCode.UNIMPLEMENTED, lambda: channel.unary_unary("/echo.Echo/Sum")(b"x" * 2000, compression=grpc.Compression.Gzip), "compress")
+    fails(grpc.StatusCode.RESOURCE_EXHAUSTED, lambda: list(each(iter([b"x", b"x" * ((4 << 20) + 1)]))),
+          "4194304")
+    fails(grpc.StatusCode.UNIMPLEMENTED, lambda: channel.unary_unary("/echo.Echo/None")(b""),
+          "no such method")
+    fails(grpc.StatusCode.UNIMPLEMENTED,
+          lambda: channel.unary_unary("/echo.Echo/Sum")(b"x" * 2000, compression=grpc.Compression.Gzip),
+          "compress")
     fails(grpc.StatusCode.NOT_FOUND, lambda: many(iter([b""] * 13)), "13 % of \u00e4")
     # Both ways in turn: each answer comes before the next message goes.
     more = threading.Semaphore(1)
@@ -114,7 +120,8 @@ def token():
         fails(grpc.StatusCode.UNAUTHENTICATED, lambda: one(b"", metadata=[("authorization", wrong)]))
     assert one(b"a", metadata=[("authorization", "Bearer secret")]) == b"1 1"
     assert channel.unary_unary("/open.Echo/Sum")(b"a") == b"1 1"  # the method decides
-    assert "status 16" in client(s.at, "/echo.Echo/Sum", 1, 1, "no") and "message 1 1" in client(s.at, "/echo.Echo/Sum", 1, 1, "secret")
+    assert ("status 16" in client(s.at, "/echo.Echo/Sum", 1, 1, "no") and
+            "message 1 1" in client(s.at, "/echo.Echo/Sum", 1, 1, "secret"))
     channel.close()
     s.close()
 
@@ -144,7 +151,8 @@ def tls():
     assert methods(grpc.secure_channel(s.at, grpc.ssl_channel_credentials(file("ca.pem"))))[0](b"") == b"1 0"
     s.close()
     s = Server("-", *key, ca)
-    fails(grpc.StatusCode.UNAVAILABLE, lambda: methods(grpc.secure_channel(s.at, grpc.ssl_channel_credentials(file("ca.pem"))))[0](b""))
+    fails(grpc.StatusCode.UNAVAILABLE,
+          lambda: methods(grpc.secure_channel(s.at, grpc.ssl_channel_credentials(file("ca.pem"))))[0](b""))
     both = grpc.ssl_channel_credentials(file("ca.pem"), file("client.key"), file("client.pem"))
     assert methods(grpc.secure_channel(s.at, both))[0](b"") == b"1 0"
     s.close()
@@ -197,7 +205,8 @@ def frames(c, done):
 def hostile():
     s = Server()
     one = methods(grpc.insecure_channel(s.at))[0]
-    for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100, PREFACE + b"\xff" * 1000, PREFACE + SETTINGS + frame(1, 4, 1, b"\xff" * 50),
+    for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 100, PREFACE + b"\xff" * 1000,
+                    PREFACE + SETTINGS + frame(1, 4, 1, b"\xff" * 50),
                     PREFACE + SETTINGS + frame(0, 0, 1, b"x"), PREFACE + frame(4, 0, 0, b"x")):
         for stopped in (False, True):  # stopped: connection and bytes are there at once, as on a busy machine
             if stopped:
@@ -206,14 +215,18 @@ def hostile():
             c.sendall(garbage)
             s.p.send_signal(signal.SIGCONT)
             got = read_all(c)  # it is cut, and soon
-            assert got[3:4] == b"\x04", (garbage, stopped, got)  # the greeting came first, by which others see what is here
-    # Rapid resets end in GOAWAY. nghttp2 lets 1,000 of them pass, and 33 more each second. It goes on until that is sent, which is at the
-    # end of a turn: of 4 reads of 64 KiB (rpc.c). All lie there at once, as on a busy machine, so that is what a turn finds.
+            # the greeting came first, by which others see what is here
+            assert got[3:4] == b"\x04", (garbage, stopped, got)
+    # Rapid resets end in GOAWAY. nghttp2 lets 1,000 of them pass, and 33 more each second. It goes on until
+    # that is sent, which is at the end of a turn: of 4 reads of 64 KiB (rpc.c). All lie there at once, as on
+    # a busy machine, so that is what a turn finds.
     began, since = s.stats()[0], time.monotonic()
     one_more = frame(1, 4, 1, HEADERS) + frame(3, 0, 1, struct.pack(">I", 8))
     c = s.raw()
     try:
-        c.sendall(PREFACE + SETTINGS + b"".join(frame(1, 4, i, HEADERS) + frame(3, 0, i, struct.pack(">I", 8)) for i in range(1, 16001, 2)))
+        c.sendall(PREFACE + SETTINGS +
+                  b"".join(frame(1, 4, i, HEADERS) + frame(3, 0, i, struct.pack(">I", 8))
+                           for i in range(1, 16001, 2)))
     except OSError:
         pass
     read_all(c)
@@ -222,17 +235,21 @@ def hostile():
     # Messages cut anywhere: those in one frame, those in frames of one byte.
     c = s.raw()
     message = b"\x00" + struct.pack(">I", 3) + b"abc"
-    c.sendall(PREFACE + SETTINGS + frame(1, 4, 1, HEADERS) + b"".join(frame(0, 0, 1, message[i:i + 1]) for i in range(8)) +
+    c.sendall(PREFACE + SETTINGS + frame(1, 4, 1, HEADERS) +
+              b"".join(frame(0, 0, 1, message[i:i + 1]) for i in range(8)) +
               frame(0, 1, 1, message * 3))
     c.sendall(frame(1, 4, 3, HEADERS) + frame(0, 1, 3, message[:7]) + frame(6, 0, 0, b"12345678"))
     # No gRPC: a plain answer.
     c.sendall(frame(1, 5, 5, b"\x82\x86\x41\x01a\x04\x0e/echo.Echo/Sum"))
-    got = frames(c, lambda got: all(any(k == 1 and flags & 1 for k, flags, _ in got.get(i, [])) for i in (1, 3, 5)) and any(k == 6 for k, *_ in got[0]))
+    got = frames(c, lambda got: all(any(k == 1 and flags & 1 for k, flags, _ in got.get(i, []))
+                                    for i in (1, 3, 5)) and any(k == 6 for k, *_ in got[0]))
     assert (0, 0, b"\0\0\0\0\x044 12") in got[1] and (6, 1, b"12345678") in got[0], got
     assert [k for k, *_ in got[3]] == [1] == [k for k, *_ in got[5]], got  # refused: headers alone
     # A client that takes no answers is cut at 4 MiB and costs nobody else.
     slow = s.raw()
-    slow.sendall(PREFACE + SETTINGS + frame(1, 4, 1, HEADERS.replace(b"/Sum", b"/Pour").replace(b"\x04\x0e", b"\x04\x0f")) + frame(0, 0, 1, b"\0" * 5))
+    slow.sendall(PREFACE + SETTINGS +
+                 frame(1, 4, 1, HEADERS.replace(b"/Sum", b"/Pour").replace(b"\x04\x0e", b"\x04\x0f")) +
+                 frame(0, 0, 1, b"\0" * 5))
     read_all(slow)
     fails(grpc.StatusCode.RESOURCE_EXHAUSTED, lambda: one(b"x" * (5 << 20)))
     assert one(b"abc") == b"1 3"
@@ -274,7 +291,8 @@ def many():
 
 # ---- our client against a grpcio server ----
 def client(at, path, n, size, *more):
-    p = subprocess.run([DRIVER, "call", at, path, str(n), str(size), *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=90)
+    p = subprocess.run([DRIVER, "call", at, path, str(n), str(size), *more], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.PIPE, text=True, timeout=90)
     assert p.returncode in (0, 1), p
     return p.stdout
 
@@ -282,9 +300,11 @@ def client(at, path, n, size, *more):
 class Handler(grpc.GenericRpcHandler):
     def service(self, details):
         assert dict(details.invocation_metadata)["user-agent"].startswith("nccl-inspector/")
-        return {"/a/Count": grpc.stream_unary_rpc_method_handler(lambda it, ctx: b"%d" % sum(len(m) for m in it)),
+        return {"/a/Count": grpc.stream_unary_rpc_method_handler(
+            lambda it, ctx: b"%d" % sum(len(m) for m in it)),
                 "/a/Each": grpc.stream_stream_rpc_method_handler(lambda it, ctx: it),
-                "/a/Early": grpc.stream_unary_rpc_method_handler(lambda it, ctx: ctx.abort(grpc.StatusCode.NOT_FOUND, "no \u00e4%")),
+                "/a/Early": grpc.stream_unary_rpc_method_handler(
+                    lambda it, ctx: ctx.abort(grpc.StatusCode.NOT_FOUND, "no \u00e4%")),
                 "/a/Big": grpc.stream_unary_rpc_method_handler(lambda it, ctx: b"x" * ((4 << 20) + 1))}.get(details.method)
 
 
@@ -292,7 +312,8 @@ def our_client():
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
     server.add_generic_rpc_handlers([Handler()])
     port = server.add_insecure_port("127.0.0.1:0")
-    secure = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([(file("server.key"), file("server.pem"))]))
+    secure = server.add_secure_port("127.0.0.1:0",
+                                    grpc.ssl_server_credentials([(file("server.key"), file("server.pem"))]))
     server.start()
     at = "localhost:%d" % port
     assert client(at, "/a/Count", 3000, 999) == "message 2997000\nstatus 0 \n"
@@ -300,7 +321,8 @@ def our_client():
     assert client(at, "/a/None", 1, 1).startswith("status 12 ")
     assert client(at, "/a/Early", 100, 100000) == "status 5 no \u00e4%\n"
     assert client(at, "/a/Big", 1, 1).startswith("status 8 ")
-    assert client("localhost:%d" % secure, "/a/Each", 2, 2000000, "-", "@%s/ca.pem" % FOLDER) == "bytes 2000000\n" * 2 + "status 0 \n"
+    assert client("localhost:%d" % secure, "/a/Each", 2, 2000000, "-",
+                  "@%s/ca.pem" % FOLDER) == "bytes 2000000\n" * 2 + "status 0 \n"
     server.stop(0)
     said = client("127.0.0.1:1", "/a/Each", 1, 1)
     assert "status 14 " in said and "broken Connection refused" in said, said
@@ -330,49 +352,70 @@ def back(kind, message):
 
 
 def messages():
-    gpu = theirs.GPUMetric(physical_idx=7, name="NVIDIA H100 80GB HBM3", gpu_util=0.37, mem_util=0.5, dram_bw_gbps_rx=3, dram_bw_gbps_tx=223333,
+    gpu = theirs.GPUMetric(physical_idx=7, name="NVIDIA H100 80GB HBM3", gpu_util=0.37, mem_util=0.5,
+                           dram_bw_gbps_rx=3, dram_bw_gbps_tx=223333,
                            nvlink_bw_gbps_rx=1, nvlink_bw_gbps_tx=2.5)
     system = theirs.SystemMetrics(dram_util=50, disk_util=25)
-    back("initial", theirs.InitialInfo(hostname="n\u00e41", gpus=[theirs.GPUInfo(physical_idx=i, name="g%d" % i) for i in range(64)]))
-    back("update", theirs.MetricsUpdate(hostname="n1", gpus_metrics=[gpu] * 8, system_metrics=system, timestamp=1.79e9))
-    back("status", theirs.StatusResponse(freq=500, enable_nvlink_profiling=True, is_profiling=True, output_filename="x.json", frame_id_counter=9,
+    back("initial", theirs.InitialInfo(hostname="n\u00e41",
+                                       gpus=[theirs.GPUInfo(physical_idx=i, name="g%d" % i)
+                                             for i in range(64)]))
+    back("update", theirs.MetricsUpdate(hostname="n1", gpus_metrics=[gpu] * 8, system_metrics=system,
+                                        timestamp=1.79e9))
+    back("status", theirs.StatusResponse(freq=500, enable_nvlink_profiling=True, is_profiling=True,
+                                         output_filename="x.json", frame_id_counter=9,
                                          connected_clients=["a_ipv4:1.2.3.4:5", "b"]))
-    back("reply", theirs.StartProfilingResponse(success=True, message="Profiling started.", output_file="a.json"))
+    back("reply", theirs.StartProfilingResponse(success=True, message="Profiling started.",
+                                                output_file="a.json"))
     back("name", theirs.StartProfilingRequest(name="warm-up"))
     back("enable", theirs.SetBandwidthProfilingRequest(enable=True))
     u = theirs.MetricsUpdate()
-    # What no GPU sends is unknown, what one sends is 0 where it is not there; links are NVLink; unknown keys are passed over.
+    # What no GPU sends is unknown, what one sends is 0 where it is not there; links are NVLink; unknown keys
+    # are passed over.
     rx = theirs.GPUMetric(physical_idx=1, dram_bw_gbps_rx=5)
     rx.extra_metrics.update({"fan": 3})
-    u.ParseFromString(decoded("update", theirs.MetricsUpdate(hostname="n1", gpus_metrics=[theirs.GPUMetric(), rx],
+    u.ParseFromString(decoded("update",
+                              theirs.MetricsUpdate(hostname="n1", gpus_metrics=[theirs.GPUMetric(), rx],
                                                              p2p_links=[theirs.P2PLink(local_gpu_physical_id=1, aggregated_max_bandwidth_gbps=2)] * 2)))
     a, b = u.gpus_metrics
-    assert (a.gpu_util, a.mem_util, a.dram_bw_gbps_rx, b.dram_bw_gbps_rx, b.nvlink_bw_gbps_tx) == (0, 0, 0, 5, 4e9 / 1024), u
-    assert math.isnan(a.dram_bw_gbps_tx) and math.isnan(a.nvlink_bw_gbps_tx) and math.isnan(u.system_metrics.dram_util), u
-    u.ParseFromString(decoded("update", theirs.MetricsUpdate(gpus_metrics=[theirs.GPUMetric(gpu_util=math.nan)], timestamp=math.inf)))
+    assert (a.gpu_util, a.mem_util, a.dram_bw_gbps_rx, b.dram_bw_gbps_rx,
+            b.nvlink_bw_gbps_tx) == (0, 0, 0, 5, 4e9 / 1024), u
+    assert (math.isnan(a.dram_bw_gbps_tx) and math.isnan(a.nvlink_bw_gbps_tx) and
+            math.isnan(u.system_metrics.dram_util)), u
+    u.ParseFromString(decoded("update",
+                              theirs.MetricsUpdate(gpus_metrics=[theirs.GPUMetric(gpu_util=math.nan)],
+                                                   timestamp=math.inf)))
     assert math.isnan(u.gpus_metrics[0].gpu_util) and u.timestamp == 0, u
     c = theirs.ClusterStatusResponse()
-    c.ParseFromString(decoded("node", theirs.MetricsUpdate(hostname="n1", gpus_metrics=[gpu], system_metrics=system)))
+    c.ParseFromString(decoded("node",
+                              theirs.MetricsUpdate(hostname="n1", gpus_metrics=[gpu], system_metrics=system)))
     g = c.nodes[0].gpus[0]
-    assert (c.nodes[0].node_id, g.gpu_id, g.memory_used, g.memory_total, g.dram_bandwidth, g.nvlink_bandwidth, g.temperature, g.power) == \
+    assert (c.nodes[0].node_id, g.gpu_id, g.memory_used, g.memory_total, g.dram_bandwidth, g.nvlink_bandwidth,
+            g.temperature, g.power) == \
         ("n1", 7, 8192, 16384, 223336, 3.5, -1, -1) and abs(g.utilization - 0.37) < 1e-9, c
     # Ours, with all fields at their ends.
     big, low = 2**64 - 1, -2**63
     sample = ours.Sample(seq=big, time_ns=low, memory=0.5, disk=math.inf, cpu=math.nan)
     for i in range(64):
-        sample.gpu.add(index=-i, name="g\u00e4%d" % i, util=i, memory=1, pcie_rx=2, pcie_tx=3, nvlink_rx=4, nvlink_tx=5, power_w=6, temperature_c=7, sm_hz=8)
+        sample.gpu.add(index=-i, name="g\u00e4%d" % i, util=i, memory=1, pcie_rx=2, pcie_tx=3, nvlink_rx=4,
+                       nvlink_tx=5, power_w=6, temperature_c=7, sm_hz=8)
         sample.nic.add(name="cxi%d" % i, rx=1, tx=2, link=3, held=4)
         sample.open.add(job="77", comm="tp", function="AllReduce", rank=-2**31, sn=big, age_s=1.5, stuck=True)
     for i in range(32):
-        sample.job.add(job="77", attempt="1", uid=2**32 - 1, processes=8, state=i % 3, operations=big, bytes=1, bus_bytes=2, bus_seconds=3, in_flight=4,
+        sample.job.add(job="77", attempt="1", uid=2**32 - 1, processes=8, state=i % 3, operations=big,
+                       bytes=1, bus_bytes=2, bus_seconds=3, in_flight=4,
                        stuck=5, oldest_s=6, verdict="v" * 511)
     back("agent", ours.FromAgent(sample=sample, sent_ns=low))
-    back("agent", ours.FromAgent(hello=ours.Hello(uuid="u" * 39, host="h" * 255, version="1.2", protocol=1, first=1, next=big, skew_ns=-5)))
-    back("head", ours.FromHead(welcome=True, protocol=1, version="1", have=big, period_ns=1, echo_ns=-1, received_ns=2, now_ns=2**63 - 1))
+    back("agent", ours.FromAgent(hello=ours.Hello(uuid="u" * 39, host="h" * 255, version="1.2", protocol=1,
+                                                  first=1, next=big, skew_ns=-5)))
+    back("head", ours.FromHead(welcome=True, protocol=1, version="1", have=big, period_ns=1, echo_ns=-1,
+                               received_ns=2, now_ns=2**63 - 1))
     # Refused.
-    for kind, m in (("initial", theirs.InitialInfo(hostname="h" * 256)), ("initial", theirs.InitialInfo(gpus=[theirs.GPUInfo()] * 65)),
-                    ("update", theirs.MetricsUpdate(gpus_metrics=[gpu] * 65)), ("name", theirs.StartProfilingRequest(name="n" * 300)),
-                    ("agent", b""), ("agent", ours.FromAgent(sent_ns=1)), ("agent", ours.FromAgent(hello=ours.Hello(host="no uuid"))),
+    for kind, m in (("initial", theirs.InitialInfo(hostname="h" * 256)),
+                    ("initial", theirs.InitialInfo(gpus=[theirs.GPUInfo()] * 65)),
+                    ("update", theirs.MetricsUpdate(gpus_metrics=[gpu] * 65)),
+                    ("name", theirs.StartProfilingRequest(name="n" * 300)),
+                    ("agent", b""), ("agent", ours.FromAgent(sent_ns=1)),
+                    ("agent", ours.FromAgent(hello=ours.Hello(host="no uuid"))),
                     ("agent", ours.FromAgent(hello=ours.Hello(uuid="u"), sample=ours.Sample())),
                     ("agent", ours.FromAgent(sample=ours.Sample(job=[ours.Job()] * 33)))):
         assert decoded(kind, m) is None, (kind, m)
@@ -386,13 +429,16 @@ def messages():
         assert (decoded("update", whole[:cut]) is not None) == sound, cut
     # Texts are safe to print, and cut between characters.
     i = theirs.InitialInfo()
-    i.ParseFromString(decoded("initial", b"\x0a\x06a\x1b\x00\xffbc\x12\x34\x12\x32" + "a".encode() * 46 + "\u00e4\u00e4".encode()))
+    i.ParseFromString(decoded("initial",
+                              b"\x0a\x06a\x1b\x00\xffbc\x12\x34\x12\x32" + "a".encode() * 46 +
+                              "\u00e4\u00e4".encode()))
     assert (i.hostname, i.gpus[0].name) == ("a???bc", "a" * 46), i
 
 
 def client_only():
     subprocess.run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout %s/client_only.key -out %s/client_only.pem "
-                   "-subj /CN=elsewhere -addext subjectAltName=DNS:elsewhere" % (FOLDER, FOLDER), shell=True, check=True, stderr=subprocess.DEVNULL)
+                   "-subj /CN=elsewhere -addext subjectAltName=DNS:elsewhere" % (FOLDER, FOLDER), shell=True,
+                   check=True, stderr=subprocess.DEVNULL)
 
 
 failed = 0

@@ -1,10 +1,12 @@
-"""Runs a command on a terminal as an interactive shell does: in a process group of its own, in front. What stands on the terminal comes
-out here; the exit code is the shell's view of the command's: 128 + N where signal N ended it.
+"""Runs a command on a terminal as an interactive shell does: in a process group of its own, in front. What
+stands on the terminal comes out here; the exit code is the shell's view of the command's: 128 + N where
+signal N ended it.
 
   run_terminal.py [wait:TEXT | key:X | line:TEXT]... -- COMMAND ARG...
 
-Steps, one after the other: until TEXT stands there anew, Ctrl-X is pressed, a line is typed. When the command stops, the shell has the
-terminal, says STOPPED, and puts it in front again, as `fg` does. 60 s at most for each TEXT.
+Steps, one after the other: until TEXT stands there anew, Ctrl-X is pressed, a line is typed. When the command
+stops, the shell has the terminal, says STOPPED, and puts it in front again, as `fg` does. 60 s at most for
+each TEXT.
 """
 import os
 import pty

@@ -1,8 +1,9 @@
 """Logs whose operations lie on the borders of buckets. Usage: series_logs.py DIR
 
-Two hosts with two ranks each, a world and a communicator a host. Starts are 0.3 s past a full second, steady at 50 a second for
-4 s; then k W and k W - 1 ns for widths of 1 ms to 1 h, over 5 h. One record states its dump alone, one has no bandwidth, one is
-there twice; roll-ups end on a border; counters of both hosts are sampled each 0.5 s.
+Two hosts with two ranks each, a world and a communicator a host. Starts are 0.3 s past a full second, steady
+at 50 a second for 4 s; then k W and k W - 1 ns for widths of 1 ms to 1 h, over 5 h. One record states its
+dump alone, one has no bandwidth, one is there twice; roll-ups end on a border; counters of both hosts are
+sampled each 0.5 s.
 """
 import os
 import sys
@@ -34,19 +35,23 @@ for rank in range(4):
         exec_ns = 1_000_000 + 1371 * (i * 7 % 13) - late
         us = (at + 777_000_000) // 1000
         times = {} if i == 60 else {"enqueue_ns": at + late - 10_000, "gpu_start_delta_ns": 10_000}
-        for n, (header, func, size) in enumerate(((world, "AllReduce", 1 << 20), (node, "AllGather", 4096 << i % 2))):
-            perf = logs.perf("coll", func, sn=i, msg_size_bytes=size, exec_time_us=(exec_ns + 500) // 1000, timing_source="kernel_gpu",
-                             algobw_gbs=round(size / exec_ns, 6), busbw_gbs=None if i == 61 else round(size / exec_ns * 1.5, 6),
+        for n, (header, func, size) in enumerate(((world, "AllReduce", 1 << 20),
+                                                  (node, "AllGather", 4096 << i % 2))):
+            perf = logs.perf("coll", func, sn=i, msg_size_bytes=size, exec_time_us=(exec_ns + 500) // 1000,
+                             timing_source="kernel_gpu", algobw_gbs=round(size / exec_ns, 6),
+                             busbw_gbs=None if i == 61 else round(size / exec_ns * 1.5, 6),
                              exec_time_ns=exec_ns, rec_sn=2 * i + n, **times)
             for _ in range(2 if i == 62 else 1):
                 log.add(us, "coll_perf", perf, header)
     for n, (a, b) in enumerate(((T0, T0 + 60 * S), (T0 + 60 * S, T0 + 100 * S - T0 % (100 * S)))):
-        log.add(us, "rollup", logs.rollup("AllReduce", 1 << 20, a, b, 100 + n, (100 + n) << 20, 10**8 + n, 900, 2_000_000 + rank), world)
+        log.add(us, "rollup", logs.rollup("AllReduce", 1 << 20, a, b, 100 + n, (100 + n) << 20, 10**8 + n,
+                                          900, 2_000_000 + rank), world)
     log.write(out)
 for h in range(2):
     entity = {"source": "eth", "name": "eth0", "metrics": [
         {"name": "rx_bytes", "width": 64, "unit": "bytes"}, {"name": "temp", "kind": "gauge", "unit": "C"}]}
     s = Series("%s/node-%d-counters-1790000000.jsonl.gz" % (out, h), "node-%d" % h, [entity], S // 2)
     for i in range(13):
-        s.sample(T0 + i * S // 2, [1000 * (h + 1) * (i if i < 4 else max(4, i - 6)) ** 2, 40 + 10 * h + i // 3])
+        s.sample(T0 + i * S // 2, [1000 * (h + 1) * (i if i < 4 else max(4, i - 6)) ** 2,
+                                   40 + 10 * h + i // 3])
     s.close()

@@ -1,4 +1,5 @@
-"""Sums by time worked out again, line by line, beside what the summary wrote. Usage: series_truth.py LOGS OUT WIDTH_NS [FIRST LAST | groups]
+"""Sums by time worked out again, line by line, beside what the summary wrote. Usage: series_truth.py LOGS OUT
+WIDTH_NS [FIRST LAST | groups]
 
 FIRST, LAST: the records that pass the filter, in us, both ends included."""
 import csv, glob, gzip, json, statistics, sys
@@ -14,7 +15,8 @@ for path in sorted(glob.glob(logs + "/*")):
         if "coll_perf" in x:
             o = x["coll_perf"]
             t = o["coll_enqueue_ns"] + o["coll_gpu_start_delta_ns"] if "coll_enqueue_ns" in o else x["metadata"]["dump_timestamp_us"] * 1000
-            records.setdefault((x["header"]["id"], o["coll"], o["coll_msg_size_bytes"], o["coll_sn"], x["header"]["rank"]), (t, o, x["metadata"]["pid"] - 7000))
+            records.setdefault((x["header"]["id"], o["coll"], o["coll_msg_size_bytes"], o["coll_sn"],
+                                x["header"]["rank"]), (t, o, x["metadata"]["pid"] - 7000))
         if "rollup" in x:
             r = x["rollup"]
             s = rolled[(r["to_ns"] - 1) // w]
@@ -23,7 +25,8 @@ origin = min(v[0] for v in records.values())
 ops = defaultdict(list)
 for k, v in records.items():
     if first <= v[0] // 1000 <= last: ops[k[:4]].append(v)
-want = defaultdict(lambda: [0, 0, 0, 0, 0, [], 0, 0])  # operations, records, bytes, ns, max, busbw, late, late ns
+# operations, records, bytes, ns, max, busbw, late, late ns
+want = defaultdict(lambda: [0, 0, 0, 0, 0, [], 0, 0])
 for (comm, func, size, sn), parts in ops.items():
     t, _, rank = min(parts, key=lambda v: v[0])  # the first rank of those that came at once
     want[(t // w - origin // w, comm, func) + part(rank)][0] += 1
@@ -39,31 +42,45 @@ rows = list(csv.DictReader(open(out + "/summary/series.csv")))
 assert len(rows) == len(want), (len(rows), len(want))
 for r in rows:
     x = want[int(r["bucket"]), r["id"], r["func"], r["log_group"]]
-    assert int(r["start_ns"]) == (origin // w + int(r["bucket"])) * w and int(r["since_ms"]) * 10**6 == int(r["bucket"]) * w, r
+    assert (int(r["start_ns"]) == (origin // w + int(r["bucket"])) * w and
+            int(r["since_ms"]) * 10**6 == int(r["bucket"]) * w), r
     assert [int(r[k]) for k in ("operations", "records", "bytes", "late")] == [x[0], x[1], x[2], x[6]], (r, x)
-    assert near(float(r["exec_time_us"]), x[3] / 1e3) and near(float(r["max_us"]), x[4] / 1e3) and near(float(r["late_us"]), x[7] / 1e3), (r, x)
+    assert (near(float(r["exec_time_us"]), x[3] / 1e3) and near(float(r["max_us"]), x[4] / 1e3) and
+            near(float(r["late_us"]), x[7] / 1e3)), (r, x)
     assert (near(float(r["busbw_gbs"]), sum(x[5]) / len(x[5])) if x[5] else r["busbw_gbs"] == ""), (r, x)
 s = json.load(open(out + "/summary/summary.json"))
 total = lambda k: sum(int(r[k]) for r in rows)
-assert (total("records"), total("operations"), total("late")) == (s["records"], s["operations"], sum(p["late"] for p in s["ranks"]))
+assert (total("records"), total("operations"),
+        total("late")) == (s["records"], s["operations"], sum(p["late"] for p in s["ranks"]))
 assert s["series"]["origin_ns"] == origin and s["series"]["first_bucket_ns"] == origin // w * w
 for j, r in zip(s["series"]["records"], rows):
-    assert all(str(j[k]) == r[k] for k in ("bucket", "start_ns", "records", "func", "late")) and j["mean_us"] == float(r["mean_us"])
-print(w, len(rows), "rows agree", [sum(int(r["records"]) // 4 * 2 for r in rows if r["id"].endswith("101") and int(r["bucket"]) == b) for b in range(6)])
+    assert (all(str(j[k]) == r[k] for k in ("bucket", "start_ns", "records", "func", "late")) and
+            j["mean_us"] == float(r["mean_us"]))
+print(w, len(rows), "rows agree",
+      [sum(int(r["records"]) // 4 * 2 for r in rows if r["id"].endswith("101") and int(r["bucket"]) == b)
+       for b in range(6)])
 if len(sys.argv) > 4: sys.exit()
 if grouped:
     for g in s["log_groups"]:
         mine = [(v[1], k) for k, v in records.items() if part(v[2]) == (g["log_group"],)]
-        assert g["records"] == len(mine) and near(g["exec_time_us"], sum(o["coll_exec_time_ns"] for o, k in mine) / 1e3), g
-        table = [r for r in csv.DictReader(open(out + "/summary/summary_by_log_group.csv")) if r["log_group"] == g["log_group"]]
+        assert (g["records"] == len(mine) and
+                near(g["exec_time_us"], sum(o["coll_exec_time_ns"] for o, k in mine) / 1e3)), g
+        table = [r for r in csv.DictReader(open(out + "/summary/summary_by_log_group.csv"))
+                 if r["log_group"] == g["log_group"]]
         for r in table:
-            us = [o["coll_exec_time_ns"] / 1e3 for o, k in mine if k[1] == r["func"] and k[2] == int(r["msg_size_bytes"]) and o["coll_timing_source"] == r["timing_source"]
+            us = [o["coll_exec_time_ns"] / 1e3 for o, k in mine if k[1] == r["func"] and
+                  k[2] == int(r["msg_size_bytes"]) and o["coll_timing_source"] == r["timing_source"]
                   and (r["comm_type"] == "nvlink-only") == (k[0][-3] == "2")]
-            assert int(r["records"]) == len(us) and near(float(r["exec_time_us_mean"]), sum(us) / len(us)) and near(float(r["exec_time_us_max"]), max(us)), r
+            assert (int(r["records"]) == len(us) and
+                    near(float(r["exec_time_us_mean"]), sum(us) / len(us)) and
+                    near(float(r["exec_time_us_max"]), max(us))), r
         assert sum(int(r["records"]) for r in table) == len(mine)
-    assert [g["log_group"] for g in s["log_groups"]] == ["late", "first", "rest of it"] and sum(g["records"] for g in s["log_groups"]) == s["records"]
+    assert ([g["log_group"] for g in s["log_groups"]] == ["late", "first", "rest of it"] and
+            sum(g["records"] for g in s["log_groups"]) == s["records"])
 rows = list(csv.DictReader(open(out + "/summary/series_rollups.csv")))
-got = {int(r["bucket"]) + origin // w: [int(r["operations"]), int(r["bytes"]), round(float(r["exec_time_us"]) * 1e3), round(float(r["max_us"]) * 1e3)] for r in rows}
+got = {int(r["bucket"]) + origin // w: [int(r["operations"]), int(r["bytes"]),
+                                        round(float(r["exec_time_us"]) * 1e3),
+                                        round(float(r["max_us"]) * 1e3)] for r in rows}
 assert got == dict(rolled), (got, dict(rolled))
 host = defaultdict(lambda: [0, 0, []])
 for h in range(2):
@@ -80,5 +97,7 @@ assert len(rows) == len(host), (len(rows), len(host))
 for r in rows:
     x = host[int(r["bucket"]), r["hostname"], r["counter"]]
     assert int(r["samples"]) == x[0], (r, x)
-    if r["kind"] == "gauge": assert near(float(r["mean"]), sum(x[2]) / len(x[2])) and float(r["max"]) == max(x[2]) and float(r["min"]) == min(x[2]), (r, x)
+    if r["kind"] == "gauge":
+        assert (near(float(r["mean"]), sum(x[2]) / len(x[2])) and float(r["max"]) == max(x[2]) and
+                float(r["min"]) == min(x[2])), (r, x)
     else: assert int(r["delta"]) == x[1] and near(float(r["per_second"]), x[1] / x[0] * 2), (r, x)

@@ -1,4 +1,5 @@
-"""What `session stat` says of files of which all is known (session_files.py). session_stat.py NCCL_INSPECTOR FOLDER"""
+"""What `session stat` says of files of which all is known (session_files.py). session_stat.py NCCL_INSPECTOR
+FOLDER"""
 import json
 import os
 import shutil
@@ -11,14 +12,16 @@ tool, folder = sys.argv[1:]
 
 
 def stat(*names, code=0):
-    p = subprocess.run([tool, "session", "stat", "--json"] + [folder + "/" + n for n in names], capture_output=True, text=True)
+    p = subprocess.run([tool, "session", "stat", "--json"] + [folder + "/" + n for n in names],
+                       capture_output=True, text=True)
     assert p.returncode == code, (names, p.returncode, p.stderr)
     return json.loads(p.stdout)["files"], p.stderr
 
 
 def want(figures, mean, low, p50, p95, high):
     got = [figures[k] for k in ("mean", "min", "p50", "p95", "max")]
-    assert all(abs(g - w) < 1e-4 * max(1, abs(w)) for g, w in zip(got, (mean, low, p50, p95, high))), (got, mean, low, p50, p95, high)
+    assert all(abs(g - w) < 1e-4 * max(1, abs(w))
+               for g, w in zip(got, (mean, low, p50, p95, high))), (got, mean, low, p50, p95, high)
 
 
 (a, b), _ = stat("a.json", "b.json")
@@ -35,11 +38,13 @@ assert b["job"]["n0 77"]["busbw_gb_s"]["mean"] == 2 * a["job"]["n0 77"]["busbw_g
 # Two of one name are told apart, in other folders and where it is the same file.
 os.makedirs(folder + "/other", exist_ok=True)
 shutil.copy(folder + "/a.json", folder + "/other/a.json")
-head = subprocess.run([tool, "session", "stat", "a.json", "other/a.json", "a.json", "b.json"], capture_output=True, text=True, cwd=folder).stdout
+head = subprocess.run([tool, "session", "stat", "a.json", "other/a.json", "a.json", "b.json"],
+                      capture_output=True, text=True, cwd=folder).stdout
 head = next(l for l in head.split("\n") if l.startswith("means"))
 assert head.split() == "means a.json other/a.json a.json (2) b difference of".split(), head
 
-for name in "old.json", "new.json":                               # order that changes, a client that leaves: by name
+# order that changes, a client that leaves: by name
+for name in "old.json", "new.json":
     (g,), _ = stat(name)
     assert g["gsprof"] and g["frames"] == FRAMES and g["seconds"] == FRAMES - 1, g
     want(g["gpu"][GPUS[0]]["gpu_util"], 25, 25, 25, 25, 25)

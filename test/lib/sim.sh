@@ -13,7 +13,8 @@ run_logged() {
   local scenario=$1 what=--scenario; shift
   [[ $scenario =~ ^[0-9]+x[0-9]+$ ]] && what=--job
   rm -rf "$TMP/truth" "$TMP/logs"
-  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_BLACKBOX="$BOXES" "${vars[@]}" timeout 50 "$SIM" --quiet \
+  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_BLACKBOX="$BOXES" \
+    "${vars[@]}" timeout 50 "$SIM" --quiet \
     --plugin "$PLUGIN" $what "$scenario" --truth "$TMP/truth" "$@"
 }
 

@@ -11,11 +11,15 @@ import struct
 import sys
 
 INIT, START, STOP, STATE, FINALIZE = 1, 2, 3, 4, 5
-KINDS = ["Group", "Coll", "P2p", "ProxyOp", "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin", "GroupApi", "CollApi",
+KINDS = ["Group", "Coll", "P2p", "ProxyOp", "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin", "GroupApi",
+         "CollApi",
          "P2pApi", "KernelLaunch", "CeColl", "CeSync", "CeBatch", "KernelPhase"]
-MEMBER = {"Coll": 112, "P2p": 56, "ProxyOp": 40, "ProxyStep": 4, "KernelCh": 16, "NetPlugin": 16, "GroupApi": 8, "CollApi": 56,
-          "P2pApi": 48, "KernelLaunch": 8, "CeColl": 96, "CeSync": 8, "CeBatch": 24, "KernelPhase": 24}  # of v7
-TAG_AT = {"Coll": 104, "P2p": 48, "CollApi": 48, "P2pApi": 40, "CeColl": 88}  # less the descriptor's head of 24
+MEMBER = {"Coll": 112, "P2p": 56, "ProxyOp": 40, "ProxyStep": 4, "KernelCh": 16, "NetPlugin": 16,
+          # of v7
+          "GroupApi": 8, "CollApi": 56, "P2pApi": 48, "KernelLaunch": 8, "CeColl": 96, "CeSync": 8,
+          "CeBatch": 24, "KernelPhase": 24}
+# less the descriptor's head of 24
+TAG_AT = {"Coll": 104, "P2p": 48, "CollApi": 48, "P2pApi": 40, "CeColl": 88}
 
 
 class Call:
@@ -82,7 +86,8 @@ def orders(calls, events):
         for i, c in enumerate(mine):
             if c.kind != START or c.event.kind != "KernelPhase":
                 continue
-            # A phase is a start, state 31 and a stop in a row; behind the last one stand state 22 and the stop of its KernelCh.
+            # A phase is a start, state 31 and a stop in a row; behind the last one stand state 22 and the
+            # stop of its KernelCh.
             row = [(x.kind, x.event) for x in mine[i:i + 3]]
             if row != [(START, c.event), (STATE, c.event), (STOP, c.event)] or mine[i + 1].state != 31:
                 wrong.append("a phase is not a start, state 31 and a stop")
@@ -91,12 +96,14 @@ def orders(calls, events):
             if parent.kind != "KernelCh" or parent.channel != c.event.channel:
                 wrong.append(f"a phase hangs on a {parent.kind}")
             if not (after.event is parent and after.kind == STATE and after.state == 22) and not (
-                    after.kind == START and after.event.kind == "KernelPhase" and after.event.parent == c.event.parent):
+                    after.kind == START and after.event.kind == "KernelPhase" and
+                    after.event.parent == c.event.parent):
                 wrong.append("something stands between a phase and the next one or the end of its KernelCh")
     for e in events.values():
         if e.kind == "KernelCh" and e.children and e.stamp and e.children[0].stamp >= e.stamp:
             edges = [e.stamp] + [x.stop_stamp for x in e.children]
-            if [x.stamp for x in e.children] != edges[:-1] or edges[-1] != e.stop_stamp or sorted(edges) != edges:
+            if ([x.stamp for x in e.children] != edges[:-1] or edges[-1] != e.stop_stamp or
+                sorted(edges) != edges):
                 wrong.append("phases do not add up to their KernelCh")
             names = [x.texts[0] for x in e.children]
             if names != [n for n in ("initial_sync", "compute", "final_sync") if n in names]:
@@ -133,7 +140,8 @@ def main():
         for c in calls:
             e = c.event
             what = {INIT: "init", START: "start", STOP: "stop", STATE: "state", FINALIZE: "finalize"}[c.kind]
-            print(c.thread, what, e.kind if e else "", c.handle, e.parent if e else "", e.texts if e and c.kind == START else "")
+            print(c.thread, what, e.kind if e else "", c.handle, e.parent if e else "",
+                  e.texts if e and c.kind == START else "")
         return 0
     wrong = orders(calls, events)
     for text, n in collections.Counter(wrong).items():

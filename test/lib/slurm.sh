@@ -2,9 +2,10 @@
 # For test/cases/kits/slurm_*.sh: a real slurmctld and real slurmds of Debian's packages. Sourced; and what
 # test/lib/case.sh has.
 #
-# Each node has a /dev/shm and a host name of its own (unshare), so that a black box lies on one node alone. All of them are on
-# 127.0.0.1, without munge (auth/none believes whoever speaks: this machine alone can), with files in $TMP and on free ports, so
-# that several may run side by side. Jobs run as a user without rights. What was begun is ended at exit.
+# Each node has a /dev/shm and a host name of its own (unshare), so that a black box lies on one node alone.
+# All of them are on 127.0.0.1, without munge (auth/none believes whoever speaks: this machine alone can),
+# with files in $TMP and on free ports, so that several may run side by side. Jobs run as a user without
+# rights. What was begun is ended at exit.
 . "$(dirname "${BASH_SOURCE[0]}")/case.sh"
 [ "$(id -u)" = 0 ] || skip "needs root: slurmd runs jobs of other users"
 PATH=$PATH:/usr/sbin
@@ -23,7 +24,8 @@ daemons_end() {
 at_exit daemons_end
 unset "${!NCCL_@}" "${!SLURM_@}" "${!SBATCH_@}"
 
-# free_ports N: the first of N neighbouring ports that are free now, below those that the kernel hands out by itself.
+# free_ports N: the first of N neighbouring ports that are free now, below those that the kernel hands out by
+# itself.
 free_ports() {
   python3 - "$1" <<'P'
 import random, socket, sys
@@ -83,7 +85,8 @@ C
       >"$TMP/slurm/n$i.out" 2>&1 &
     DAEMONS+=($!)
   done
-  wait_for 80 idle "$nodes" || { sinfo -N || true; tail -n 5 "$TMP"/slurm/*.out; fatal "Slurm's nodes are not idle after 80 s"; }
+  wait_for 80 idle "$nodes" ||
+    { sinfo -N || true; tail -n 5 "$TMP"/slurm/*.out; fatal "Slurm's nodes are not idle after 80 s"; }
 }
 # Slurm's commands may wait for a busy daemon; the time limit is for one that never answers.
 idle() { [ "$(timeout 30 sinfo -h -N -o '%N %t' | grep -c ' idle$')" = "$1" ]; }
@@ -91,8 +94,13 @@ idle() { [ "$(timeout 30 sinfo -h -N -o '%N %t' | grep -c ' idle$')" = "$1" ]; }
 # as_user COMMAND...: as `nobody`, who owns the jobs.
 as_user() { setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME="$TMP" "$@"; }
 # batch [OPTION of sbatch...] with the script on standard input: sets JOB.
-batch() { JOB=$(as_user timeout 60 sbatch --parsable --chdir="$TMP/user" --output="$TMP/user/%A_%a.out" "$@"); }
-state() { timeout 30 scontrol show job "$1" | sed -n 's/.* JobState=\([A-Z_]*\).*/\1/p;s/^ *JobState=\([A-Z_]*\).*/\1/p' | head -n 1; }
+batch() {
+  JOB=$(as_user timeout 60 sbatch --parsable --chdir="$TMP/user" --output="$TMP/user/%A_%a.out" "$@")
+}
+state() {
+  timeout 30 scontrol show job "$1" |
+    sed -n 's/.* JobState=\([A-Z_]*\).*/\1/p;s/^ *JobState=\([A-Z_]*\).*/\1/p' | head -n 1
+}
 ended() { case $(state "$1") in PENDING | RUNNING | COMPLETING | '') return 1 ;; esac; }
 # on_node NODE COMMAND...: with the node's own /dev/shm.
 on_node() { nsenter --mount --target "$(cat "$TMP/slurm/$1.pid")" "${@:2}"; }

@@ -1,6 +1,6 @@
-"""A copy of logs of hosts whose CPUs were starved at first. Stamps came late, so the first clock lines state an
-offset of the GPU's clock that is too large, by another 5 to 60 ms for each rank, and GPU times are as much too
-late, until one is delivered in time: a second line. Every third rank's CPU was quick from the beginning.
+"""A copy of logs of hosts whose CPUs were starved at first. Stamps came late, so the first clock lines state
+an offset of the GPU's clock that is too large, by another 5 to 60 ms for each rank, and GPU times are as much
+too late, until one is delivered in time: a second line. Every third rank's CPU was quick from the beginning.
 
   starve_clock.py FROM TO SECONDS        so long it takes
   starve_clock.py FROM TO SECONDS set    what comes then is no quick delivery: a clock was set, by 2 s

@@ -73,9 +73,11 @@ for name, bad, reason in (("garbage", b"hello", "bad_json"), ("number", b"5", "n
     put(path, ls)
     s = expect(name, d, TOTAL, 2, bad_lines=1)
     if s:
-        check(name + " is placed", s["input"]["bad_lines_at"][0].startswith(path + ":8: "), s["input"]["bad_lines_at"])
+        check(name + " is placed", s["input"]["bad_lines_at"][0].startswith(path + ":8: "),
+              s["input"]["bad_lines_at"])
         if reason:
-            check(name + " has its reason", s["input"]["bad_by_reason"] == {reason: 1}, s["input"]["bad_by_reason"])
+            check(name + " has its reason", s["input"]["bad_by_reason"] == {reason: 1},
+                  s["input"]["bad_by_reason"])
 
 # A blank line is none.
 d = make("f-blank")
@@ -100,11 +102,13 @@ d = make("f-cut-gz", "--gzip", "--member-lines", "50")
 path = sorted(glob.glob(d + "/*"))[0]
 whole = open(path, "rb").read()
 open(path, "wb").write(whole[: len(whole) * 3 // 4])
-z = subprocess.run("gzip -dc '%s' 2>/dev/null | grep -c '}}$'" % path, shell=True, capture_output=True, text=True)
+z = subprocess.run("gzip -dc '%s' 2>/dev/null | grep -c '}}$'" % path, shell=True, capture_output=True,
+                   text=True)
 p, s = run(d)
 kept = s["records"] - TOTAL * (RANKS - 1) // RANKS
 check("cut gzip keeps what can be read", p.returncode == 2 and s["input"]["files_cut"] == 1 and
-      kept >= OPS * 2 * 3 // 4 - 60 and kept < OPS * 2, "%d kept, gzip has %s, %s" % (kept, z.stdout, s["input"]))
+      kept >= OPS * 2 * 3 // 4 - 60 and kept < OPS * 2,
+      "%d kept, gzip has %s, %s" % (kept, z.stdout, s["input"]))
 
 for name, spelling in (("nan text", b'"nan"'), ("NaN", b"NaN"), ("null", b"null"), ("inf", b"inf")):
     d = make("f-" + name.replace(" ", "-"))
@@ -119,21 +123,25 @@ for name, spelling in (("nan text", b'"nan"'), ("NaN", b"NaN"), ("null", b"null"
 d = make("f-all-null")
 for i in range(RANKS):
     path, ls = lines(d, i)
-    put(path, [re.sub(rb'busbw_gbs":[0-9.]+', b'busbw_gbs":null', x) if b'bytes":8192' in x else x for x in ls])
+    put(path, [re.sub(rb'busbw_gbs":[0-9.]+', b'busbw_gbs":null', x) if b'bytes":8192' in x else x
+               for x in ls])
 s = expect("all bandwidths of a size null", d, TOTAL, 0)
 if s:
     g = [g for g in s["groups"] if g["msg_size_bytes"] == 8192]
     check("their times are there", g and all(x["busbw_gbs"]["n"] == 0 and x["busbw_gbs"]["mean"] is None and
                                             x["exec_time_us"]["p50"] > 0 for x in g))
 
-for name, value, out_of_range, bad in (("negative", b"-5.0", 1, 0), ("no link", b"90000.5", 1, 0), ("1e200", b"1e200", 0, 1)):
+for name, value, out_of_range, bad in (("negative", b"-5.0", 1, 0), ("no link", b"90000.5", 1, 0),
+                                       ("1e200", b"1e200", 0, 1)):
     d = make("f-" + name.replace(" ", "-"))
     path, ls = lines(d)
     ls[3] = re.sub(rb'busbw_gbs":[0-9.]+', b'busbw_gbs":' + value, ls[3])
     put(path, ls)
     s = run(d)[1]
-    check(name + " stays out", s["records"] == TOTAL - 1 and s["input"]["out_of_range"] + s["input"]["bad_lines"] == 1 and
-          max(g["busbw_gbs"]["max"] for g in s["groups"]) < 2000 and min(g["busbw_gbs"]["min"] for g in s["groups"]) > 0,
+    check(name + " stays out", s["records"] == TOTAL - 1 and s["input"]["out_of_range"] +
+          s["input"]["bad_lines"] == 1 and
+          max(g["busbw_gbs"]["max"] for g in s["groups"]) < 2000 and
+          min(g["busbw_gbs"]["min"] for g in s["groups"]) > 0,
           s["input"])
 
 for name, value in (("time zero", b"0"), ("time of a day", b"86400000000")):
@@ -148,7 +156,8 @@ path, ls = lines(d)
 put(path, ls[:50] + ls[40:])
 s = expect("lines twice", d, TOTAL, 2, duplicates=10, gaps=0)
 rows = [r for f in glob.glob(d + "-out/summary/*/*.csv") for r in csv.DictReader(open(f))]
-check("no operation has more records than ranks", rows and all(int(r["log_count"]) <= int(r["n_ranks"].strip("[]")) for r in rows))
+check("no operation has more records than ranks",
+      rows and all(int(r["log_count"]) <= int(r["n_ranks"].strip("[]")) for r in rows))
 
 d = make("f-copied")
 os.mkdir(d + "/copy")
@@ -186,7 +195,8 @@ shutil.rmtree(d, ignore_errors=True)
 os.mkdir(d)
 open(d + "/a.log", "w").close()
 p, s = run(d)
-check("all files empty", p.returncode == 1 and "nothing to read: 1 file, and not a line in it" in p.stderr, (p.returncode, p.stderr))
+check("all files empty", p.returncode == 1 and "nothing to read: 1 file, and not a line in it" in p.stderr,
+      (p.returncode, p.stderr))
 os.unlink(d + "/a.log")
 p, s = run(d)
 check("no file at all", p.returncode == 1 and "no log files" in p.stderr, p.stderr)
@@ -220,14 +230,16 @@ check("it has its table", s and any(g["func"] == 'All2AllV/x"y' for g in s["grou
 
 d = make("f-p2p", "--p2p", "10")
 s = expect("P2P", d, TOTAL + RANKS * OPS // 10, 0, bad_lines=0)
-check("P2P by peer", s and [r for f in glob.glob(d + "-out/summary/*/*_Send_65536.csv") for r in csv.DictReader(open(f))][0]["p2p_peer"] == "1")
+check("P2P by peer", s and [r for f in glob.glob(d + "-out/summary/*/*_Send_65536.csv")
+                            for r in csv.DictReader(open(f))][0]["p2p_peer"] == "1")
 
 # Two jobs whose files have the same names.
 top = os.path.join(work, "f-two-jobs")
 shutil.rmtree(top, ignore_errors=True)
 os.mkdir(top)
 for i, sub in enumerate(("a", "b")):
-    subprocess.run([loggen, top + "/" + sub, "--ranks", str(RANKS), "--node", "4", "--ops", str(OPS), "--seed", str(i + 1)], check=True)
+    subprocess.run([loggen, top + "/" + sub, "--ranks", str(RANKS), "--node", "4", "--ops", str(OPS),
+                    "--seed", str(i + 1)], check=True)
 expect("equal names in two folders", top, 2 * TOTAL, 0, duplicates=0)
 check("each has its Parquet file", len(glob.glob(top + "-out/parquet_files/*.parquet")) == 2 * RANKS)
 
@@ -237,25 +249,30 @@ out = os.path.join(work, "f-again-out")
 shutil.rmtree(out, ignore_errors=True)
 run(one, out=out)
 p, s = run(two, out=out)
-check("an earlier result is replaced", s["records"] == TOTAL and len(glob.glob(out + "/parquet_files/*.parquet")) == RANKS and
+check("an earlier result is replaced",
+      s["records"] == TOTAL and len(glob.glob(out + "/parquet_files/*.parquet")) == RANKS and
       not glob.glob(out + "/.tmp-*"))
 foreign = os.path.join(work, "f-foreign")
 shutil.rmtree(foreign, ignore_errors=True)
 os.mkdir(foreign)
 open(foreign + "/thesis.tex", "w").write("x")
 p, s = run(one, out=foreign)
-check("a foreign folder is refused", p.returncode == 1 and os.listdir(foreign) == ["thesis.tex"] and "--force" in p.stderr, p.stderr)
+check("a foreign folder is refused",
+      p.returncode == 1 and os.listdir(foreign) == ["thesis.tex"] and "--force" in p.stderr, p.stderr)
 p, s = run(one, "--force", out=foreign)
-check("--force leaves the other files", p.returncode == 0 and os.path.exists(foreign + "/thesis.tex") and s["records"] == TOTAL)
+check("--force leaves the other files",
+      p.returncode == 0 and os.path.exists(foreign + "/thesis.tex") and s["records"] == TOTAL)
 
 # A size of its own for every operation: more cells than have points and time bins.
 d = make("f-many-sizes", "--ops", "400")
 for i in range(RANKS):
     path, ls = lines(d, i)
-    put(path, [re.sub(rb'msg_size_bytes":\d+', b'msg_size_bytes":%d' % (1000 + k), x) for k, x in enumerate(ls)])
+    put(path, [re.sub(rb'msg_size_bytes":\d+', b'msg_size_bytes":%d' % (1000 + k), x)
+               for k, x in enumerate(ls)])
 p, s = run(d)
 check("800 sizes", p.returncode == 0 and s["records"] == 4 * 800 and len(s["groups"]) == 800 and
-      all(g["records"] == 4 and g["operations"] == 1 and g["transfer_time_us"]["n"] == 1 for g in s["groups"]) and
+      all(g["records"] == 4 and g["operations"] == 1 and g["transfer_time_us"]["n"] == 1
+          for g in s["groups"]) and
       len(glob.glob(d + "-out/summary/msg_size_*/*.csv")) == 800, (p.returncode, p.stderr))
 
 print("%d failures" % len(failures))

@@ -36,7 +36,8 @@ for k in set(mine) & set(theirs):
             if f == "stddev" and m[q][f] is None and t[q]["n"] == 1:
                 continue
             # A standard deviation is a difference of large numbers in the truth's long doubles too.
-            if not near(m[q][f], v, 1e-9 if f != "stddev" else 1e-7) and not (v == 0 and abs(m[q][f]) < 1e-12):
+            if (not near(m[q][f], v, 1e-9 if f != "stddev" else 1e-7) and
+                not (v == 0 and abs(m[q][f]) < 1e-12)):
                 wrong.append("%s %s %s: %r, truth %r" % (k, q, f, m[q][f], v))
 
 rows = {}

@@ -1,4 +1,5 @@
-"""Runs a command on a terminal of so many columns: its standard output as it stands there comes out here, without its errors; the exit code is the command's.
+"""Runs a command on a terminal of so many columns: its standard output as it stands there comes out here,
+without its errors; the exit code is the command's.
 
   terminal.py COLUMNS COMMAND ARG...
 """

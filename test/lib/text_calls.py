@@ -1,4 +1,5 @@
-"""Calls in C sources that could put foreign text on a terminal, into a log or into a cell as it is (exporter/base/text/safe_text.h).
+"""Calls in C sources that could put foreign text on a terminal, into a log or into a cell as it is
+(exporter/base/text/safe_text.h).
 
   text_calls.py ROOT      looks through ROOT/exporter; says each such place; exit status 1 when there is one
 """
@@ -6,12 +7,15 @@ import os
 import re
 import sys
 
-# Rooms that write files for machines, each with a writer of texts of its own; everybody else says it with ni_say().
+# Rooms that write files for machines, each with a writer of texts of its own; everybody else says it with
+# ni_say().
 RAW = {"base/text/json_write.c": "ni_json_text", "output/tables/out_tables.c": "ni_csv_text",
-       "output/report/page_file.c": "JSON", "output/tables/beside_table.c": "ni_csv_text", "output/plot/plot.c": "ni_fig_quoted", "output/plot/figure_base.c": "ni_fig_quoted",
+       "output/report/page_file.c": "JSON", "output/tables/beside_table.c": "ni_csv_text",
+       "output/plot/plot.c": "ni_fig_quoted", "output/plot/figure_base.c": "ni_fig_quoted",
        "output/plot/figure_cells.c": "ni_fig_quoted", "output/plot/figure_scatter.c": "ni_fig_quoted",
-       "session/stat/plot.c": "ni_fig_quoted", "session/entry.c": "JSON", "session/folder.cc": "JSON", "session/recover.c": "JSON",
-       "head/cli/prometheus.c": "JSON", "head/api.c": "JSON", "head/history.c": "JSON", "output/tables/series_table.c": "ni_csv_text",
+       "session/stat/plot.c": "ni_fig_quoted", "session/entry.c": "JSON", "session/folder.cc": "JSON",
+       "session/recover.c": "JSON", "head/cli/prometheus.c": "JSON", "head/api.c": "JSON",
+       "head/history.c": "JSON", "output/tables/series_table.c": "ni_csv_text",
        "cmds/recover/recover_box.c": "lines of a log", "base/text/csv_write.c": "the room itself",
        "output/metrics/text.c": "labels, safe since metrics.c",
        "output/counters/csv.c": "ni_csv_text", "base/text/safe_text.c": "the room itself"}
@@ -23,7 +27,8 @@ WRITES = r"\b(v?f?printf|v?dprintf|fputs|puts|perror|warnx?|errx?|error|psignal|
 
 def without_comments(text):
     return re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*',
-                  lambda m: m.group() if m.group()[0] in "\"'" else re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
+                  lambda m: m.group() if m.group()[0] in "\"'" else re.sub(r"[^\n]", " ", m.group()), text,
+                  flags=re.S)
 
 
 def arguments(text, at):

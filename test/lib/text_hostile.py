@@ -13,12 +13,14 @@ import os
 import re
 import sys
 
-# ESC, BEL, BS, DEL, C1 (CSI), right-to-left override, isolates, marks, no width, separators; a line of its own; formulas.
+# ESC, BEL, BS, DEL, C1 (CSI), right-to-left override, isolates, marks, no width, separators; a line of its
+# own; formulas.
 BAD = ["=cmd|' /C calc'!A0\x1b[31m", '"+tp\x07\r\n', "-1+1\u009b31m\u202e", "@SUM(1)\u2066\u061c\u200f",
        "\u200b\ufeff\u2028\x7f\x08", "x\nFORGED LINE\n", "\t=1\x85"]
 UNFIT = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-KEPT = {"id", "hash", "inspector_output_format_version", "rec_mechanism", "kind", "source", "boot_id", "record_type",
-        "parent_type", "api", "seen", "what", "direction", "why", "stream", "interface", "state", "channels_open"}
+KEPT = {"id", "hash", "inspector_output_format_version", "rec_mechanism", "kind", "source", "boot_id",
+        "record_type", "parent_type", "api", "seen", "what", "direction", "why", "stream", "interface",
+        "state", "channels_open"}
 FUNCS = {"AllReduce": "AllReduce\x1b]0;owned\x07\u202e" + "A" * 120}
 
 
@@ -60,14 +62,16 @@ def logs(old, new):
 
 def wrong(name, data):
     text = data.decode(errors="surrogateescape")
-    text = text.replace("\t", "") if name.endswith((".gp", ".html", ".svg")) else text  # of gnuplot and of the page's program
+    # of gnuplot and of the page's program
+    text = text.replace("\t", "") if name.endswith((".gp", ".html", ".svg")) else text
     if found := UNFIT.search(text) or re.search("[\ud800-\udfff]", text):
         yield f"{found.group()!r} in {text[max(0, found.start() - 60):found.end() + 20]!r}"
     if not name.endswith(".html"):
         yield from (f"a line of its own: {line!r}" for line in text.split("\n") if line.startswith("FORGED"))
     if name.endswith(".csv"):
         rows = list(csv.reader(io.StringIO(text)))
-        yield from (f"row of {len(r)} cells, {len(rows[0])} in the head: {r}" for r in rows if len(r) != len(rows[0]))
+        yield from (f"row of {len(r)} cells, {len(rows[0])} in the head: {r}" for r in rows
+                    if len(r) != len(rows[0]))
         for cell in (c for r in rows for c in r):
             if cell[:1] in tuple("=+-@\t\r") and not re.fullmatch(r"-?[0-9.]+(e[-+]?[0-9]+)?", cell):
                 yield f"a formula: {cell!r}"
@@ -81,7 +85,8 @@ def bad_json(text):
     except ValueError as e:
         yield f"no JSON: {e}"
         return
-    if "nothing of the logs" not in text and '"hostname"' in values and "\\u001b" not in values and "\u202e" not in values:
+    if ("nothing of the logs" not in text and '"hostname"' in values and "\\u001b" not in values and
+        "\u202e" not in values):
         yield "the values of the logs are not in it as they were"
 
 
@@ -95,7 +100,8 @@ def look(folders):
             if name.endswith(".gz"):
                 data, name = gzip.decompress(data), name[:-3]
             n += 1
-            for what in list(wrong(name, data))[:3] + list(wrong("name", name.encode(errors="surrogateescape"))):
+            for what in list(wrong(name, data))[:3] + list(
+                wrong("name", name.encode(errors="surrogateescape"))):
                 print(f"{name!r}: {what}")
                 faults += 1
     print(f"{n} outputs, {faults} faults")

@@ -1,4 +1,5 @@
-# What the cases of `top` have in common: fake agents on a free port (test/lib/fake_agents.py), and asking them.
+# What the cases of `top` have in common: fake agents on a free port (test/lib/fake_agents.py), and asking
+# them.
 # shellcheck shell=bash
 . "$(dirname "${BASH_SOURCE[0]}")/case.sh"
 [ -x "$BUILD/nccl-inspector-live" ] || skip "no nccl-inspector-live was built: its libraries are missing"
@@ -20,6 +21,8 @@ top() { # CODE NAMES ARGS...: `top` of these agents ends with CODE; what it says
 says() { # FILE PATTERN...
   local file=$1 pattern
   shift
-  for pattern; do grep -qE -- "$pattern" "$TMP/$file" || { fail "no '$pattern' in $file:"; cat "$TMP/$file"; }; done
+  for pattern; do
+    grep -qE -- "$pattern" "$TMP/$file" || { fail "no '$pattern' in $file:"; cat "$TMP/$file"; }
+  done
 }
 says_not() { ! grep -qE -- "$2" "$TMP/$1" || { fail "'$2' in $1:"; cat "$TMP/$1"; }; }

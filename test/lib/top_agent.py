@@ -24,7 +24,8 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
 
     def said():
         global text
-        text = subprocess.run([agent.BIN, "top", "--once", "-a", a.url], capture_output=True, text=True).stdout
+        text = subprocess.run([agent.BIN, "top", "--once", "-a", a.url], capture_output=True,
+                              text=True).stdout
         return COUNTED in text and any(w in text for w in MISSING)
 
     text = ""

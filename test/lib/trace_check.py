@@ -1,4 +1,5 @@
-"""The trace-event format's rules, and what viewers ask beyond them, checked on a file of `nccl-inspector trace`.
+"""The trace-event format's rules, and what viewers ask beyond them, checked on a file of `nccl-inspector
+trace`.
 
     trace_check.py FILE...        each file: one line, or what is wrong and exit 1
 
@@ -53,7 +54,8 @@ class Trace:
                 stack = tops.setdefault(at, [])
                 while stack and stack[-1] <= t:
                     stack.pop()
-                assert not stack or t + d <= stack[-1], f"crosses the slice before it on {self.thread[at]}: {e}"
+                assert (not stack or
+                        t + d <= stack[-1]), f"crosses the slice before it on {self.thread[at]}: {e}"
                 stack.append(t + d)
                 s = {"t": t, "d": d, "name": e["name"], "cat": e["cat"], "pid": e["pid"], "tid": e["tid"],
                      "track": self.thread[at], "process": self.process[e["pid"]], "args": e.get("args", {})}
@@ -75,8 +77,10 @@ class Trace:
         elif e["name"] == "thread_name":
             at = (e["pid"], e["tid"])
             assert at not in self.thread, f"thread {at} named twice"
-            assert e["tid"] not in {t for _, t in self.thread} and e["tid"] not in self.process, f"thread id {e['tid']} is not unique"
-            assert e["args"]["name"] not in {n for (p, _), n in self.thread.items() if p == e["pid"]}, f"two tracks {e['args']['name']}"
+            assert (e["tid"] not in {t for _, t in self.thread} and
+                    e["tid"] not in self.process), f"thread id {e['tid']} is not unique"
+            assert e["args"]["name"] not in {n for (p, _), n in self.thread.items()
+                                             if p == e["pid"]}, f"two tracks {e['args']['name']}"
             self.thread[at] = e["args"]["name"]
         elif e["name"] in ("process_sort_index", "thread_sort_index"):
             key = (e["name"], e["pid"], e.get("tid"))

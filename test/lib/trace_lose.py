@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Takes records out of a log of trace_logs.py, as a full pool would have: those of communicator "world" from FROM to TO of its numbers,
-told by one gap line behind each EACH of them. trace_lose.py LOG FROM TO EACH"""
+"""Takes records out of a log of trace_logs.py, as a full pool would have: those of communicator "world" from
+FROM to TO of its numbers, told by one gap line behind each EACH of them. trace_lose.py LOG FROM TO EACH"""
 import json, sys
 
 path, first, last, each = sys.argv[1], *map(int, sys.argv[2:])
@@ -12,7 +12,8 @@ out, lost = [], []
 def tell():
     if lost:
         o = {"header": lost[-1]["header"], "metadata": lost[-1]["metadata"],
-             "gap": {"kind": "coll", "count": len(lost), "cause": "pool_full", "rec_sn_from": lost[0]["coll_perf"]["rec_sn"],
+             "gap": {"kind": "coll", "count": len(lost), "cause": "pool_full",
+                     "rec_sn_from": lost[0]["coll_perf"]["rec_sn"],
                      "rec_sn_to": lost[-1]["coll_perf"]["rec_sn"]}}
         out.append(json.dumps(o, separators=(",", ":")))
         lost.clear()

@@ -1,15 +1,17 @@
-"""Logs of an invented pipeline job whose hosts share Sends and Receives, with clocks that are wrong by known amounts; and what
-a timeline makes of them.
+"""Logs of an invented pipeline job whose hosts share Sends and Receives, with clocks that are wrong by known
+amounts; and what a timeline makes of them.
 
     trace_pairs.py make DIR TRUTH.json KIND [--steps N] [--seconds S] [--drift PPM,..] [--seed N]
     trace_pairs.py check TRACE.json.gz TRUTH.json US [HOST,..]
 
-Four hosts of two ranks in a line: rank r of a host sends activations to rank r of the next host, which sends gradients back.
-KIND, of letters joined by "-": pairs (nothing else), world (an AllReduce of all, for which some always come late), groups
-(AllReduces of two neighbours), oneway (no gradients), slow (gradients take 300 us longer), small (fits the buffers: a Send ends
-before its Recv began), lost (records of host 1 are missing from the middle on), head (its first ones), sampled (one in two),
-gpu (GPU clocks drift by 20 ppm under clock lines that lag), step (host 2's clock steps), resized (sizes vary), waits (nobody
-waits for what is sent: the Send is always first).
+Four hosts of two ranks in a line: rank r of a host sends activations to rank r of the next host, which sends
+gradients back.
+KIND, of letters joined by "-": pairs (nothing else), world (an AllReduce of all, for which some always come
+late), groups (AllReduces of two neighbours), oneway (no gradients), slow (gradients take 300 us longer),
+small (fits the buffers: a Send ends before its Recv began), lost (records of host 1 are missing from the
+middle on), head (its first ones), sampled (one in two), gpu (GPU clocks drift by 20 ppm under clock lines
+that lag), step (host 2's clock steps), resized (sizes vary), waits (nobody waits for what is sent: the Send
+is always first).
 check: every operation within the stated error, hosts named within US of the truth; others may be unaligned.
 """
 import json
@@ -39,9 +41,11 @@ def rec(x, c, func, peer, size, start, end, lose):
     if lose:
         return
     x.add("p2p_perf", {"p2p": func, "p2p_sn": sn, "p2p_peer": peer, "p2p_msg_size_bytes": size,
-                       "p2p_exec_time_us": (end - start + 500) // 1000, "p2p_timing_source": "kernel_gpu", "p2p_algobw_gbs": 1.0,
-                       "p2p_busbw_gbs": 1.0, "p2p_datatype": "ncclFloat32", "p2p_nchannels": 2, "p2p_exec_time_ns": end - start,
-                       "p2p_enqueue_ns": x.clock(start - 5000), "p2p_gpu_start_delta_ns": x.delta(c, start - 5000, start),
+                       "p2p_exec_time_us": (end - start + 500) // 1000, "p2p_timing_source": "kernel_gpu",
+                       "p2p_algobw_gbs": 1.0, "p2p_busbw_gbs": 1.0, "p2p_datatype": "ncclFloat32",
+                       "p2p_nchannels": 2, "p2p_exec_time_ns": end - start,
+                       "p2p_enqueue_ns": x.clock(start - 5000),
+                       "p2p_gpu_start_delta_ns": x.delta(c, start - 5000, start),
                        "rec_sn": sn, "nccl_tests_size_bytes": size}, end, c)
     x.truth.append({"rank": x.rank, "comm": c["hash"], "sn": sn, "kind": "p2p", "start": start, "end": end})
 
@@ -55,9 +59,11 @@ def make(a):
     a.step = (2, 3000000) if "step" in kind else None
     a.step_at = T0 + a.seconds * 5e8
     ranks = [trace_logs.Rank(a, r) for r in range(a.ranks)]
-    pp = [{"hash": hex(0x5500 + r), "name": f"pp{r}", "ranks": [h * PER + r for h in range(HOSTS)]} for r in range(PER)]
+    pp = [{"hash": hex(0x5500 + r), "name": f"pp{r}", "ranks": [h * PER + r for h in range(HOSTS)]}
+          for r in range(PER)]
     world = {"hash": "0x1111", "name": "world", "ranks": list(range(a.ranks))}
-    two = [{"hash": hex(0x6600 + h), "name": "dp", "ranks": [h * PER, h * PER + PER]} for h in range(HOSTS - 1)]
+    two = [{"hash": hex(0x6600 + h), "name": "dp", "ranks": [h * PER, h * PER + PER]}
+           for h in range(HOSTS - 1)]
     mine = {x.rank: [pp[x.rank % PER]] + ([world] if "world" in kind else []) +
             ([c for c in two if x.rank in c["ranks"]] if "groups" in kind else []) for x in ranks}
     for x in ranks:
@@ -71,12 +77,14 @@ def make(a):
     def lose(x):
         x.p2p += 1
         n = a.steps
-        return x.rank // PER == 1 and (("lost" in kind and n <= x.p2p < n + 5) or ("head" in kind and x.p2p < 4)) or \
+        return x.rank // PER == 1 and (("lost" in kind and n <= x.p2p < n + 5) or
+                                       ("head" in kind and x.p2p < 4)) or \
             ("sampled" in kind and rng.random() < 0.5)
 
     def message(c, a_, b_, at, back):
         """At `at` the data is there to be sent; the receiver waits for it, or comes up to 200 us late."""
-        size = rng.choice((65536, 1 << 20, 8 << 20)) if "resized" in kind else 65536 if "small" in kind else 4 << 20
+        size = rng.choice((65536, 1 << 20,
+                           8 << 20)) if "resized" in kind else 65536 if "small" in kind else 4 << 20
         m = Message(a, rng, kind, size, back)
         late = "waits" in kind or rng.random() < 0.3
         asks = at + rng.randrange(1000, 200000) if late else at - rng.randrange(1000, 300000)
@@ -87,13 +95,15 @@ def make(a):
         return end
 
     def together(c, at, skew):
-        begin = {r: at + rng.randrange(1000, 100000) + (skew * c["ranks"].index(r) // len(c["ranks"])) for r in c["ranks"]}
+        begin = {r: at + rng.randrange(1000, 100000) + (skew * c["ranks"].index(r) // len(c["ranks"]))
+                 for r in c["ranks"]}
         done = max(begin.values()) + 20000
         for r in c["ranks"]:
             x, end = ranks[r], done + rng.randrange(2000)
             sn = x.number(x.sn, c)
             x.coll(c, sn, begin[r] - 5000, begin[r], end)
-            x.truth.append({"rank": r, "comm": c["hash"], "sn": sn, "kind": "coll", "start": begin[r], "end": end})
+            x.truth.append({"rank": r, "comm": c["hash"], "sn": sn, "kind": "coll", "start": begin[r],
+                            "end": end})
 
     for k in range(a.steps):
         t = T0 + 2000000 + k * period
@@ -108,7 +118,8 @@ def make(a):
             for h in range(HOSTS - 1, 0, -1):
                 if "oneway" not in kind:
                     at = message(c, h * PER + r, (h - 1) * PER + r, at + 100000, True) + 300000
-        # Each pair of ranks in common once: stages end one after the other, so the first waits for milliseconds, always.
+        # Each pair of ranks in common once: stages end one after the other, so the first waits for
+        # milliseconds, always.
         if "world" in kind:
             together(world, t + 30000000, 4000000)
         for c in two if "groups" in kind else ():
@@ -143,9 +154,11 @@ def check(trace, truth, us, hosts):
         if not c["aligned"]:
             assert host not in hosts, f"{host} is not aligned"
             continue
-        assert host == x.other["clock_reference"] or w <= float(c["error_us"]) * 1000 + 1000, f"{host}: {w} ns off, {c['error_us']} us stated"
+        assert (host == x.other["clock_reference"] or
+                w <= float(c["error_us"]) * 1000 + 1000), f"{host}: {w} ns off, {c['error_us']} us stated"
         assert host not in hosts or w <= us * 1000, f"{host}: {w} ns off"
-    assert len(hosts) == HOSTS - 1 or any(not c["aligned"] for c in told.values()) or not hosts, "more hosts are aligned than said"
+    assert (len(hosts) == HOSTS - 1 or any(not c["aligned"] for c in told.values()) or
+            not hosts), "more hosts are aligned than said"
 
 
 def main():

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Is a part of a timeline that of the whole one, and the same bytes however the logs are known? test/cases/trace/trace_index.sh.
+"""Is a part of a timeline that of the whole one, and the same bytes however the logs are known?
+test/cases/trace/trace_index.sh.
 
   trace_window.py BIN TMP LOGS [--edge US] OPTION...
 
-The part is drawn without an index, while one is made, and with it. In time it is compared with the timeline of everything: what that has within the window must be there, and nothing that it has not. EDGE: clocks of the two
-may differ by so much, for the part has its own sample of collectives.
+The part is drawn without an index, while one is made, and with it. In time it is compared with the timeline
+of everything: what that has within the window must be there, and nothing that it has not. EDGE: clocks of the
+two may differ by so much, for the part has its own sample of collectives.
 """
 import gzip, json, os, re, shutil, subprocess, sys
 from collections import Counter
@@ -20,7 +22,8 @@ OUT = os.path.join(TMP, "window.json.gz")
 def draw(*options):
     if os.path.exists(OUT):
         os.remove(OUT)
-    p = subprocess.run([BIN, "trace", "-o", OUT, *options, LOGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=200)
+    p = subprocess.run([BIN, "trace", "-o", OUT, *options, LOGS], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE, timeout=200)
     data = open(OUT, "rb").read() if os.path.exists(OUT) else b""
     return p.returncode, p.stdout.decode(), p.stderr.decode(), data
 
@@ -29,7 +32,8 @@ def events(data):
     """What is drawn, but for metadata and arrows: Unix us of begin and end, and what it says."""
     d = json.loads(gzip.decompress(data))
     start = int(d["otherData"]["start_unix_ns"]) / 1000
-    names = {e["pid"]: e["args"]["name"] for e in d["traceEvents"] if e["ph"] == "M" and e["name"] == "process_name"}
+    names = {e["pid"]: e["args"]["name"] for e in d["traceEvents"] if e["ph"] == "M" and
+             e["name"] == "process_name"}
     for e in d["traceEvents"]:
         if e["ph"] in "Xi":
             args = {k: v for k, v in e.get("args", {}).items() if k != "from_enqueue_us"}
@@ -47,7 +51,8 @@ def main():
     name = os.path.join(INDEX, os.listdir(INDEX)[0])
     before = open(name, "rb").read()
     chosen = [o for o in OPTIONS if not re.match("--(since|until)", o)]
-    times = {k: v for k, v in (re.match("--(since|until)=(.*)", o).groups() for o in OPTIONS if re.match("--(since|until)=", o))}
+    times = {k: v for k, v in (re.match("--(since|until)=(.*)", o).groups() for o in OPTIONS
+                               if re.match("--(since|until)=", o))}
     whole = draw("--no-index", *chosen)
     has = list(events(whole[3]))
     ops = [e for e in has if e[2][3] in ("coll", "p2p")]

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""unit_locks.py UNIT COMMAND...: runs a command under what a systemd unit takes from its service, where no systemd runs.
+"""unit_locks.py UNIT COMMAND...: runs a command under what a systemd unit takes from its service, where no
+systemd runs.
 
-Of [Service]: SystemCallFilter and SystemCallErrorNumber, MemoryDenyWriteExecute, RestrictAddressFamilies (by seccomp, as systemd does it),
-CapabilityBoundingSet, NoNewPrivileges, UMask, Nice. Groups of system calls are those of the installed systemd-analyze. Exit status 77, with
-a line that says why, where that cannot be had; else the command's.
+Of [Service]: SystemCallFilter and SystemCallErrorNumber, MemoryDenyWriteExecute, RestrictAddressFamilies (by
+seccomp, as systemd does it), CapabilityBoundingSet, NoNewPrivileges, UMask, Nice. Groups of system calls are
+those of the installed systemd-analyze. Exit status 77, with a line that says why, where that cannot be had;
+else the command's.
 """
 import ctypes
 import errno
@@ -39,7 +41,8 @@ class Filter:
         lib.seccomp_init.restype = ctypes.c_void_p
         lib.seccomp_init.argtypes = [ctypes.c_uint32]
         lib.seccomp_load.argtypes = [ctypes.c_void_p]
-        lib.seccomp_rule_add_array.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint, ctypes.POINTER(Compared)]
+        lib.seccomp_rule_add_array.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint,
+                                               ctypes.POINTER(Compared)]
     except OSError:
         lib = None
 
@@ -50,7 +53,8 @@ class Filter:
         nr = self.lib.seccomp_syscall_resolve_name(name.encode())
         if nr < 0:  # of another machine
             return
-        if self.lib.seccomp_rule_add_array(self.it, action, nr, len(compared), (Compared * max(1, len(compared)))(*compared)):
+        if self.lib.seccomp_rule_add_array(self.it, action, nr, len(compared),
+                                           (Compared * max(1, len(compared)))(*compared)):
             sys.exit("unit_locks: no rule for " + name)
 
     def load(self):
@@ -61,7 +65,8 @@ class Filter:
 def groups():
     """{"@name": names} of the installed systemd."""
     try:
-        said = subprocess.run(["systemd-analyze", "syscall-filter", "--no-pager"], check=True, capture_output=True, text=True).stdout
+        said = subprocess.run(["systemd-analyze", "syscall-filter", "--no-pager"], check=True,
+                              capture_output=True, text=True).stdout
     except (OSError, subprocess.CalledProcessError):
         skip("no systemd-analyze")
     found, name = {}, None
@@ -113,7 +118,8 @@ for family in set(range(46)) - families:
     more.rule(ERRNO | errno.EAFNOSUPPORT, "socket", Compared(0, EQ, family, 0))
 more.rule(ERRNO | errno.EAFNOSUPPORT, "socket", Compared(0, GT, 45, 0))
 if last.get("MemoryDenyWriteExecute") == "yes":
-    more.rule(ERRNO | errno.EPERM, "mmap", Compared(2, MASKED_EQ, PROT_EXEC | PROT_WRITE, PROT_EXEC | PROT_WRITE))
+    more.rule(ERRNO | errno.EPERM, "mmap",
+              Compared(2, MASKED_EQ, PROT_EXEC | PROT_WRITE, PROT_EXEC | PROT_WRITE))
     more.rule(ERRNO | errno.EPERM, "mprotect", Compared(2, MASKED_EQ, PROT_EXEC, PROT_EXEC))
     more.rule(ERRNO | errno.EPERM, "pkey_mprotect", Compared(2, MASKED_EQ, PROT_EXEC, PROT_EXEC))
     more.rule(ERRNO | errno.EPERM, "shmat", Compared(2, MASKED_EQ, SHM_EXEC, SHM_EXEC))

@@ -43,7 +43,8 @@ def until(what, why, seconds=60):
 
 
 class Head:
-    """have: what is safe. off_ns: its clock. acks(seq): what it has after that sample; None: it says nothing."""
+    """have: what is safe. off_ns: its clock. acks(seq): what it has after that sample; None: it says
+    nothing."""
 
     def __init__(self, old=False, secure=False, listen=None):
         self.port, self.old, self.secure = listen or port(), old, secure
@@ -64,8 +65,10 @@ class Head:
                 "Connect": grpc.unary_unary_rpc_method_handler(self.connect),
                 "StreamMetrics": grpc.stream_unary_rpc_method_handler(self.metrics)})
         else:
-            handlers = call("nccl_inspector.v1.Head", {"Stream": grpc.stream_stream_rpc_method_handler(self.stream)})
-        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(8), handlers=[handlers], options=[("grpc.so_reuseport", 0)])
+            handlers = call("nccl_inspector.v1.Head",
+                            {"Stream": grpc.stream_stream_rpc_method_handler(self.stream)})
+        self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(8), handlers=[handlers],
+                                  options=[("grpc.so_reuseport", 0)])
         at = "localhost:%d" % self.port if self.secure else "127.0.0.1:%d" % self.port
         if self.secure:
             pem = [open("%s/%s.pem" % (FOLDER, name), "rb").read() for name in ("key", "cert")]
@@ -78,7 +81,8 @@ class Head:
         self.server.stop(0).wait()
 
     def answer(self, m, welcome, received):
-        return ours.FromHead(welcome=welcome, protocol=1, version="x", have=self.have, period_ns=self.period, echo_ns=m.sent_ns,
+        return ours.FromHead(welcome=welcome, protocol=1, version="x", have=self.have, period_ns=self.period,
+                             echo_ns=m.sent_ns,
                              received_ns=received, now_ns=self.clock()).SerializeToString()
 
     def stream(self, messages, context):
@@ -127,8 +131,9 @@ class Agent:
 
     def begin(self):
         at = self.err.tell()
-        self.p = subprocess.Popen([INSPECTOR, "agent", "--foreground", "--listen", "127.0.0.1:0", "--state-dir", FOLDER + "/" + self.name,
-                                   "--box-dir", FOLDER + "/boxes", "--node", "n7", "--head", self.head, *self.options], stderr=self.err)
+        self.p = subprocess.Popen([INSPECTOR, "agent", "--foreground", "--listen", "127.0.0.1:0",
+                                   "--state-dir", FOLDER + "/" + self.name, "--box-dir", FOLDER + "/boxes",
+                                   "--node", "n7", "--head", self.head, *self.options], stderr=self.err)
         until(lambda: b" serves " in self.said()[at:], "it does not serve")
         self.url = self.said()[at:].split(b" serves ")[1].split()[0].decode()
 
@@ -142,10 +147,12 @@ class Agent:
                 lines = f.read().decode().splitlines()
         except OSError:  # 503: logs are still being read
             return None
-        return next((float(x.split()[-1]) for x in lines if x.startswith("nccl_inspector_agent_head_" + name)), None)
+        return next((float(x.split()[-1]) for x in lines
+                     if x.startswith("nccl_inspector_agent_head_" + name)), None)
 
     def wait(self, name, what):
-        until(lambda: (lambda v: v is not None and what(v))(self.metric(name)), lambda: "%s: %s" % (name, self.metric(name)))
+        until(lambda: (lambda v: v is not None and what(v))(self.metric(name)),
+              lambda: "%s: %s" % (name, self.metric(name)))
 
     def kill(self, number=signal.SIGKILL):
         self.p.send_signal(number)
@@ -249,7 +256,8 @@ def acknowledges_less():
         until(lambda: len(head.hellos) > n, "no hello after a cut")
         head.wait(1)
         hello, begins = head.hellos[n]
-        assert hello.first <= head.have + 1 and have < head.samples[begins][0].seq <= head.have + 1 or len(head.hellos) > n + 1
+        assert (hello.first <= head.have + 1 and have < head.samples[begins][0].seq <= head.have + 1 or
+                len(head.hellos) > n + 1)
     head.wait(10)
     head.check()
     assert agent.metric("kept_samples") >= 4
@@ -265,9 +273,11 @@ def clocks():
     head.wait(30)
     near = lambda: min(abs(received - s.time_ns) for s, received in head.samples[-10:])
     assert near() < 1_000_000_000, head.samples[-3:]
-    assert all(began - 1_000_000_000 < s.time_ns < received + 1_000_000_000 for s, received in head.samples), head.samples[:3]
+    assert all(began - 1_000_000_000 < s.time_ns < received + 1_000_000_000
+               for s, received in head.samples), head.samples[:3]
     agent.wait("clock_skew_seconds", lambda v: 4 < v < 6)
-    # It takes samples when the head wants them, and not each second; some of them at once, however busy this machine is.
+    # It takes samples when the head wants them, and not each second; some of them at once, however busy this
+    # machine is.
     gaps = sorted(b[0].time_ns - a[0].time_ns for a, b in zip(head.samples[-30:], head.samples[-29:]))
     assert gaps[0] < 500_000_000 and gaps[len(gaps) // 2] > PERIOD // 2, gaps
     for step in (-1_000_000_000, 3_000_000_000):
@@ -276,7 +286,8 @@ def clocks():
         until(lambda: near() < 500_000_000, lambda: near())
     head.period = 2 * SECOND
     behind = lambda: min((s.time_ns + SECOND // 100) % head.period for s, _ in head.samples[-3:])
-    for step in () if os.environ.get("NI_VARIANT") else (0, SECOND):  # a slow sampler is late. What is just behind ticks of the one clock is not so of the other
+    # a slow sampler is late. What is just behind ticks of the one clock is not so of the other
+    for step in () if os.environ.get("NI_VARIANT") else (0, SECOND):
         head.off_ns += step
         head.wait(4)
         until(lambda: behind() < SECOND, lambda: "%d ns behind the ticks" % behind())
@@ -346,7 +357,8 @@ def token_and_tls():
     with open(FOLDER + "/token", "w") as f:
         f.write("secret-77\nmore\n")
     os.chmod(FOLDER + "/token", 0o600)
-    agent = Agent("tls", "localhost:%d" % head.port, "--head-token-file", FOLDER + "/token", "--head-ca", FOLDER + "/cert.pem")
+    agent = Agent("tls", "localhost:%d" % head.port, "--head-token-file", FOLDER + "/token", "--head-ca",
+                  FOLDER + "/cert.pem")
     head.wait(3)
     assert set(head.tokens) == {"Bearer secret-77"}, head.tokens
     agent.kill(signal.SIGTERM)
@@ -372,7 +384,8 @@ def run(case):
 
 os.makedirs(FOLDER + "/boxes", exist_ok=True)
 chosen = sys.argv[3:]
-cases = [c for c in (black_hole, kills_and_cuts, old_head, clocks, acknowledges_less, says_nonsense, token_and_tls) if not chosen or c.__name__ in chosen]
+cases = [c for c in (black_hole, kills_and_cuts, old_head, clocks, acknowledges_less, says_nonsense,
+                     token_and_tls) if not chosen or c.__name__ in chosen]
 with concurrent.futures.ThreadPoolExecutor(2) as pool:  # one of them mostly waits
     list(pool.map(run, cases))
 sys.stdout.flush()

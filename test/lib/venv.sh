@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test/lib/venv.sh FOLDER: a virtual environment with pip, as `python3 -m venv` makes it, in 0.3 s of CPU and not in 4.7: ensurepip runs
-# once for a build, and what it installed is copied from there.
+# test/lib/venv.sh FOLDER: a virtual environment with pip, as `python3 -m venv` makes it, in 0.3 s of CPU and
+# not in 4.7: ensurepip runs once for a build, and what it installed is copied from there.
 set -euo pipefail
 folder=$1
 unset "${!PYTHON@}"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Dask reads the data set of convert, by folders of communicators and hosts: counts and sums are those of the logs.
+# Dask reads the data set of convert, by folders of communicators and hosts: counts and sums are those of the
+# logs.
 . "$(dirname "$0")/../lib/case.sh"
 python=$("$ROOT/test/foreign/setup.sh" "dask[dataframe]")
 cd "$TMP"
@@ -21,6 +22,7 @@ t = dd.read_parquet("out/dataset")
 g = t.groupby(["hostname", "coll"]).coll_exec_time_ns.agg(["count", "sum"]).compute()
 assert {k: int(v["count"]) for k, v in g.iterrows()} == dict(count), g
 assert {k: int(v["sum"]) for k, v in g.iterrows()} == dict(time), g
-assert (t.comm.astype(str) == t.id.astype(str)).all().compute() and (t.host.astype(str) == t.hostname.astype(str)).all().compute()
+assert ((t.comm.astype(str) == t.id.astype(str)).all().compute() and
+        (t.host.astype(str) == t.hostname.astype(str)).all().compute())
 print(g)
 P

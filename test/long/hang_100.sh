@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# 100 healthy or slow runs, looked at all the time: no false verdict. And every planted hang, with other seeds.
+# 100 healthy or slow runs, looked at all the time: no false verdict. And every planted hang, with other
+# seeds.
 . "$(dirname "$0")/../lib/hang.sh"
 runs=${1:-100} looks=0
 for ((i = 1; i <= runs; i++)); do
@@ -8,7 +9,8 @@ for ((i = 1; i <= runs; i++)); do
   while kill -0 "$JOB" 2>/dev/null; do
     look --stuck-after 10
     looks=$((looks + 1))
-    [ "$RC" != 3 ] || { fail "run $i (pause $pause ms): a healthy job is said to hang"; head -c 2000 "$TMP/verdict"; break; }
+    [ "$RC" != 3 ] ||
+      { fail "run $i (pause $pause ms): a healthy job is said to hang"; head -c 2000 "$TMP/verdict"; break; }
     sleep 0.2
   done
   wait "$JOB" || fail "run $i: nccl-sim ended with $?"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Parquet beyond 2^31 bytes, a file and a column chunk, read by pyarrow, DuckDB and polars. 2.3 GB of disk, about a minute.
+# Parquet beyond 2^31 bytes, a file and a column chunk, read by pyarrow, DuckDB and polars. 2.3 GB of disk,
+# about a minute.
 . "$(dirname "$0")/../lib/case.sh"
 python=$("$ROOT/test/foreign/setup.sh")
 [ "$(df --output=avail -B1M "$TMP" | tail -n 1)" -ge 4000 ] || skip "less than 4 GB free in $TMP"

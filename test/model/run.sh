@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Spin models of the plugin's lock-free parts. Each must hold, and each of its broken variants must be refuted: a model
-# that cannot fail says nothing. The variants are listed in the head of each model ("-DNAME").
+# Spin models of the plugin's lock-free parts. Each must hold, and each of its broken variants must be
+# refuted: a model that cannot fail says nothing. The variants are listed in the head of each model
+# ("-DNAME").
 #   test/model/run.sh [model...]
 set -u
 cd "$(dirname "$0")" || exit 2
@@ -21,7 +22,10 @@ search() { # model define
   (cd "$dir" && spin ${2:+"$2"} -a "$1.pml" >spin.log 2>&1 && "$CC" -O1 -w -DSAFETY -DVECTORSZ=2048 -o pan pan.c >cc.log 2>&1 &&
     timeout 60 ./pan -m1000000 >pan.log 2>&1)
   if [ ! -s "$dir/pan.log" ]; then cat "$dir"/*.log; return 2; fi
-  if grep -q 'errors: 0' "$dir/pan.log" && ! grep -q 'max search depth too small\|out of memory' "$dir/pan.log"; then return 0; fi
+  if grep -q 'errors: 0' "$dir/pan.log" &&
+    ! grep -q 'max search depth too small\|out of memory' "$dir/pan.log"; then
+    return 0
+  fi
   if grep -q 'assertion violated' "$dir/pan.log"; then return 1; fi
   cat "$dir/pan.log"
   return 2

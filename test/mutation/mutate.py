@@ -8,11 +8,12 @@ LIST holds blocks, separated by empty lines ("#" begins a comment line):
     + what takes its place (none: it is left out)
     by: unit test_x [pattern] | sim [NAME=value ...] scenario [options] | case name | orders |
         host [NAME=value ...] verbs of test/host/host.c -- options of test/host/verify.py
-All of "by" run until one fails; a mutation that none of them notices is a failure, and so is a detector that fails on
-the tree as it is. NI_MUTATION_SHARE=N: only one in N runs, another one with each commit; the others are looked at, whether
-their lines still stand. All that the detectors run is built once, unbroken, in a first copy of the tree; mutations happen in copies of
-that. Only what a mutation touches is compiled again, and only what the detector runs is linked; what was built with it is then
-overwritten by the unbroken files, so that mending compiles nothing.
+All of "by" run until one fails; a mutation that none of them notices is a failure, and so is a detector that
+fails on the tree as it is. NI_MUTATION_SHARE=N: only one in N runs, another one with each commit; the others
+are looked at, whether their lines still stand. All that the detectors run is built once, unbroken, in a first
+copy of the tree; mutations happen in copies of that. Only what a mutation touches is compiled again, and only
+what the detector runs is linked; what was built with it is then overwritten by the unbroken files, so that
+mending compiles nothing.
 """
 import glob, os, re, shutil, signal, subprocess, sys, tempfile, threading, time
 
@@ -39,15 +40,20 @@ def read_list(path):
     return blocks
 
 def places(lines, text):
-    """Where the lines stand in a text, as pairs of begin and end, however they are wrapped: blanks do not count."""
+    """Where the lines stand in a text, as pairs of begin and end, however they are wrapped: blanks do not
+    count."""
     words = re.findall(r"\w+|[^\w\s]", "\n".join(lines))
-    return [m.span() for m in re.finditer(r"(?<!\w)" * words[0][0].isalnum() + r"\s*".join(map(re.escape, words)), text)]
+    return [m.span() for m in re.finditer(r"(?<!\w)" * words[0][0].isalnum() +
+                                          r"\s*".join(map(re.escape, words)), text)]
 
 class Tree:
-    """A copy of the tree with its build folder, in which things are broken and mended; of `sound`, or else of the tree as it is."""
+    """A copy of the tree with its build folder, in which things are broken and mended; of `sound`, or else of
+    the tree as it is."""
     def __init__(self, build, where, sound=None):
-        self.dir, self.build, self.sound = where, build, sound # the build's name stays, because the dependency files hold it
-        self.boxes = tempfile.TemporaryDirectory(prefix="ni-mutation-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        # the build's name stays, because the dependency files hold it
+        self.dir, self.build, self.sound = where, build, sound
+        self.boxes = tempfile.TemporaryDirectory(prefix="ni-mutation-",
+                                                 dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
         if sound:
             shutil.copytree(sound.dir, where, symlinks=True, dirs_exist_ok=True)
             return
@@ -60,11 +66,13 @@ class Tree:
         for f in glob.glob("test/unit/*/*.c"): # those that make rare moments themselves, in the test build
             if "NI_STRESS" in open(f).read():
                 os.unlink(os.path.join(where, build, "obj", f[:-2] + ".o"))
-        for f in ("libnccl-profiler-inspector.so", "libplugin_test.a", "libformat.a"): # make would not miss the objects
+        # make would not miss the objects
+        for f in ("libnccl-profiler-inspector.so", "libplugin_test.a", "libformat.a"):
             os.unlink(os.path.join(where, build, f))
 
     def prepare(self, detectors):
-        return self.make("plugin", self.build + "/libplugin_test.a", *dict.fromkeys(t for by in detectors for t in self.needs(by)))
+        return self.make("plugin", self.build + "/libplugin_test.a",
+                         *dict.fromkeys(t for by in detectors for t in self.needs(by)))
 
     def mend(self, source):
         """As `sound` is: `source`, and all that was built since."""
@@ -80,9 +88,11 @@ class Tree:
                     shutil.copy2(was, path)
 
     def run(self, args, limit, **env):
-        """The exit status and what was said. Nothing that it began outlives it: what is broken may leave processes that never end."""
-        p = subprocess.Popen(args, cwd=self.dir, env=dict(os.environ, BUILD=self.build, **env), stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        """The exit status and what was said. Nothing that it began outlives it: what is broken may leave
+        processes that never end."""
+        p = subprocess.Popen(args, cwd=self.dir, env=dict(os.environ, BUILD=self.build, **env),
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                             start_new_session=True)
         try:
             out, _ = p.communicate(timeout=limit)
             return p.returncode, out.decode(errors="replace")
@@ -92,22 +102,26 @@ class Tree:
             return 124, out.decode(errors="replace") + "\nno end after %d s" % limit
         finally:
             try:
-                os.killpg(p.pid, signal.SIGKILL)  # p has been waited for: its group is there only while others are in it
+                # p has been waited for: its group is there only while others are in it
+                os.killpg(p.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
 
     def make(self, *targets):
         # The plugin's test build: it yields between visible effects, so that short races become long ones.
-        rc, out = self.run(["make", "-s", "-j2", "BUILD=" + self.build, "OPT=-O1 -DNI_STRESS -DNI_DEBUG"] + list(targets), 300)
+        rc, out = self.run(["make", "-s", "-j2", "BUILD=" + self.build, "OPT=-O1 -DNI_STRESS -DNI_DEBUG"] +
+                           list(targets), 300)
         return None if rc == 0 else out
 
     def needs(self, by):
         """What a detector runs, or what it compiles itself."""
         kind, _, rest = by.partition(" ")
-        return {"unit": [f"{self.build}/test/unit/{rest.split(' ')[0]}"], "case": ["plugin", "exporter", "tools"]}.get(kind, ["plugin"])
+        return {"unit": [f"{self.build}/test/unit/{rest.split(' ')[0]}"],
+                "case": ["plugin", "exporter", "tools"]}.get(kind, ["plugin"])
 
     def make_for(self, by):
-        """None, or why it cannot be built. Of a case's tools those alone that hold what is tested: who makes its logs stays sound."""
+        """None, or why it cannot be built. Of a case's tools those alone that hold what is tested: who makes
+        its logs stays sound."""
         held = [f[:-2].replace("test/", self.build + "/test/") for f in glob.glob("test/agent/*.c")]
         return self.make(*(t for need in self.needs(by) for t in (held if need == "tools" else [need])))
 
@@ -129,15 +143,19 @@ class Tree:
             split = words.index("--")
             env = {k: v.replace("BUILD/", os.path.join(self.dir, self.build) + "/") for k, v in env.items()}
             with tempfile.TemporaryDirectory() as tmp:
-                rc, out = self.run([f"{self.build}/test/host/host", f"{self.build}/libnccl-profiler-inspector.so", tmp + "/truth",
-                                    *words[:split]], 30, NCCL_INSPECTOR_ENABLE="1", NCCL_INSPECTOR_DUMP_DIR=tmp + "/logs", **env)
-                return (rc, out) if rc else self.run([sys.executable, "test/host/verify.py", tmp + "/logs", tmp + "/truth",
+                rc, out = self.run([f"{self.build}/test/host/host",
+                                    f"{self.build}/libnccl-profiler-inspector.so", tmp + "/truth",
+                                    *words[:split]], 30, NCCL_INSPECTOR_ENABLE="1",
+                                    NCCL_INSPECTOR_DUMP_DIR=tmp + "/logs", **env)
+                return (rc, out) if rc else self.run([sys.executable, "test/host/verify.py", tmp + "/logs",
+                                                      tmp + "/truth",
                                                       *words[split + 1:]], 30)
         if kind == "sim":
             with tempfile.TemporaryDirectory() as tmp:
                 sim = f"{self.build}/nccl-sim"
-                rc, out = self.run([sim, "--quiet", "--plugin", f"{self.build}/libnccl-profiler-inspector.so", "--scenario",
-                                    *words, "--truth", tmp + "/truth"], 50, NCCL_INSPECTOR_ENABLE="1",
+                rc, out = self.run([sim, "--quiet", "--plugin", f"{self.build}/libnccl-profiler-inspector.so",
+                                    "--scenario", *words, "--truth", tmp + "/truth"], 50,
+                                    NCCL_INSPECTOR_ENABLE="1",
                                    NCCL_INSPECTOR_DUMP_DIR=tmp + "/logs", **env)
                 return (rc, out) if rc else self.run([sim, "--verify", tmp + "/truth", tmp + "/logs"], 30)
         return 1, f"`{by}`: accepted are unit, sim, host, case and orders"
@@ -164,7 +182,8 @@ def main():
             wrong = misplaced(m, open(m["file"]).read())
             if wrong:
                 say("FAIL", wrong, "\n".join(m["old"]))
-        commits = subprocess.run(["git", "rev-list", "--count", "HEAD"], stdout=subprocess.PIPE).stdout.strip()
+        commits = subprocess.run(["git", "rev-list", "--count", "HEAD"],
+                                 stdout=subprocess.PIPE).stdout.strip()
         turn = int(commits or 0) % share
         print(f"{len(blocks)} mutations stand; number {turn + 1} of every {share} runs", flush=True)
         blocks = blocks[turn::share]

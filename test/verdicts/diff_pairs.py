@@ -2,7 +2,8 @@
 """How often does `diff` call rows changed where nothing was, and find what was planted?
 
 pairs.py --jobs NI-JOBS --exporter NCCL-INSPECTOR --same 200 --planted 60 [--seed 1]
-Same: a job against the same job with other draws (clocks, noise, GPUs). Planted: against one with a cause of 3 %.
+Same: a job against the same job with other draws (clocks, noise, GPUs). Planted: against one with a cause of
+3 %.
 """
 import argparse, json, re, shutil, subprocess, sys, tempfile
 from pathlib import Path
@@ -21,7 +22,8 @@ def make(o, where, layout, seed, draw, more):
 
 
 def compare(o, a, b):
-    out = subprocess.run([o.exporter, 'diff', '--json', str(a), str(b)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out = subprocess.run([o.exporter, 'diff', '--json', str(a), str(b)], stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE)
     if out.returncode:
         return None, out.stderr.decode()
     return json.loads(out.stdout), ''
@@ -51,7 +53,8 @@ def main():
     o = p.parse_args()
     table = {}
     plan = [('same', LAYOUTS[i % len(LAYOUTS)], o.seed + i // len(LAYOUTS), None) for i in range(o.same)] + \
-           [(*PLANTED[i % len(PLANTED)][:2], o.seed + 1000 + i // len(PLANTED), PLANTED[i % len(PLANTED)][2]) for i in range(o.planted)]
+           [(*PLANTED[i % len(PLANTED)][:2], o.seed + 1000 + i // len(PLANTED), PLANTED[i % len(PLANTED)][2])
+            for i in range(o.planted)]
     for what, layout, seed, more in plan:
         with tempfile.TemporaryDirectory() as t:
             a, b = Path(t, 'a'), Path(t, 'b')
@@ -65,7 +68,8 @@ def main():
                 x[3] += 1
                 print(what, layout, seed, why, end='', flush=True)
                 continue
-            rows = [(r['kind'], r['name'], f"{100 * r['change']:+.1f}") for r in d['rows'] if r['verdict'] in ('slower', 'faster')]
+            rows = [(r['kind'], r['name'], f"{100 * r['change']:+.1f}") for r in d['rows']
+                    if r['verdict'] in ('slower', 'faster')]
             if what == 'same':
                 x[1] += bool(rows)
                 if rows:
@@ -74,7 +78,8 @@ def main():
                 truth = json.loads(Path(b, 'truth.json').read_text())
                 ok = found(what, d, truth)
                 x[1] += ok
-                x[2] += sum(1 for r in d['rows'] if r['kind'] == 'rank' and r['verdict'] in ('slower', 'faster')
+                x[2] += sum(1 for r in d['rows'] if r['kind'] == 'rank' and
+                            r['verdict'] in ('slower', 'faster')
                             and (what != 'late' or r['rank'] != truth['culprits'][0]['rank'])) if what != 'compute' else 0
                 if not ok or o.verbose:
                     print('found' if ok else 'missed', what, layout, seed, rows[:4], d['verdict'], flush=True)

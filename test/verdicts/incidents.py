@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Scores `outliers` of `nccl-inspector summary` on simulated jobs: one entry for each incident, and who began it (docs/verdicts.md).
+"""Scores `outliers` of `nccl-inspector summary` on simulated jobs: one entry for each incident, and who began
+it (docs/verdicts.md).
 
   incidents.py --exporter build/nccl-inspector [--verbose] JOB...       folders of ni-jobs: truth.json and logs
 
@@ -33,7 +34,8 @@ OF_ONE = 3
 def summary(exporter, job):
     out = tempfile.mkdtemp(prefix="incidents-")
     try:
-        p = subprocess.run([exporter, "summary", job, "--output-dir", out + "/o", "--no-plots", "--no-html", "--no-parquet", "--no-csv", "-q"],
+        p = subprocess.run([exporter, "summary", job, "--output-dir", out + "/o", "--no-plots", "--no-html",
+                            "--no-parquet", "--no-csv", "-q"],
                            stdout=subprocess.DEVNULL)
         if p.returncode not in (0, 2): # 2: logs are missing or not whole
             raise RuntimeError("%s: exit %d" % (job, p.returncode))
@@ -44,7 +46,8 @@ def summary(exporter, job):
 
 
 def stepped_us(truth, host, at_s):
-    """By how much the host's clock may be set there: all times may be referred to it as it was before, or after."""
+    """By how much the host's clock may be set there: all times may be referred to it as it was before, or
+    after."""
     weather = truth.get("weather") or {}
     stepped = weather.get("clock_step_host") == host["name"] and at_s >= weather.get("clock_step_at_s", 0)
     return [0, weather.get("clock_step_s", 0) * 1e6] if stepped else [0]
@@ -57,7 +60,8 @@ def by_rank(truth, rank):
 
 
 def felt_s(truth, x):
-    """For how long its GPU had nothing to do. Of models that do not say so, what its step or the next one took longer."""
+    """For how long its GPU had nothing to do. Of models that do not say so, what its step or the next one
+    took longer."""
     if "idle_s" in x:
         return x["idle_s"]
     lengths = [b - a for a, b in zip(truth["step_begin_s"], truth["step_begin_s"][1:] + [truth["job_s"]])]
@@ -66,7 +70,8 @@ def felt_s(truth, x):
 
 
 def match(truth, began):
-    """The number of the incident that an entry tells of, or None. What a GPU had before it hides some of a pause of its CPU, and puts it off."""
+    """The number of the incident that an entry tells of, or None. What a GPU had before it hides some of a
+    pause of its CPU, and puts it off."""
     step_us = truth["job_s"] * 1e6 / truth["steps"]
     # By its own host's clock, or by that of another one to which all are referred.
     clocks = sorted(truth["hosts"], key=lambda h: h["name"] != began["hostname"])
@@ -84,33 +89,41 @@ def match(truth, began):
     def of_who(x):
         return x["rank"] == began["rank"] if began["rank"] is not None else by_rank(truth, x["rank"]) == began["hostname"]
 
-    near = [i for i, x in enumerate(truth["incidents"]) if of_who(x) and began["us"] <= 1.2e6 * x["length_s"] + NEAR_US
+    near = [i for i, x in enumerate(truth["incidents"]) if of_who(x) and
+            began["us"] <= 1.2e6 * x["length_s"] + NEAR_US
             and -NEAR_US <= late_us(x) <= step_us]
     return min(near, key=lambda i: abs(late_us(truth["incidents"][i]))) if near else None
 
 
 def is_of_all(truth, began):
-    """What all ranks do each so many steps, each as long as it takes: no incident of any, and whoever is last is named."""
+    """What all ranks do each so many steps, each as long as it takes: no incident of any, and whoever is last
+    is named."""
     def is_it(c):
         since = began["step"] - c["first_step"]
-        return abs(since - c["period_steps"] * round(since / c["period_steps"])) <= 1 and 0.7 <= began["us"] / 1e6 / c["length_s"] <= 1.3
-    return any(is_it(c) for c in truth["culprits"] if c["level"] == "job" and c.get("period_steps") and "first_step" in c)
+        return (abs(since - c["period_steps"] * round(since / c["period_steps"])) <= 1 and
+                0.7 <= began["us"] / 1e6 / c["length_s"] <= 1.3)
+    return any(is_it(c) for c in truth["culprits"] if c["level"] == "job" and c.get("period_steps") and
+               "first_step" in c)
 
 
-LONGER = ("late", "onset", "episode", "moving", "gpu", "cpu", "uneven", "stage", "throttle")  # culprits that take longer, not pause
+# culprits that take longer, not pause
+LONGER = ("late", "onset", "episode", "moving", "gpu", "cpu", "uneven", "stage", "throttle")
 
 
 def is_of_slow_one(truth, began):
-    """What a planted culprit took longer in a step in which its cause is at work, and no more than that can be."""
+    """What a planted culprit took longer in a step in which its cause is at work, and no more than that can
+    be."""
     def is_at_work(c):
         end = truth["steps"] if c["end_step"] is None else c["end_step"]
-        spans = [x for x in c.get("spans") or [] if truth.get("model") != "second"] or [[c["onset_step"] or 0, end]]
+        spans = ([x for x in c.get("spans") or [] if truth.get("model") != "second"] or
+                 [[c["onset_step"] or 0, end]])
         return any(first <= began["step"] <= last for first, last in spans)
 
     def is_who(c):
         return c.get("rank") == began["rank"] if began["rank"] is not None else c.get("host") == began["hostname"]
     most_us = truth["job_s"] * 1e6 / truth["steps"]
-    return any(c["kind"] in LONGER and is_who(c) and is_at_work(c) and began["us"] <= c.get("strength", 0) * most_us
+    return any(c["kind"] in LONGER and is_who(c) and is_at_work(c) and
+               began["us"] <= c.get("strength", 0) * most_us
                for c in truth["culprits"])
 
 
@@ -129,16 +142,19 @@ def reference_s(truth, entries):
 
 
 def is_asked(truth, entry, clock_s):
-    """Is it an incident of this job that somebody began? Not one of durations alone, where there are none; not what was slow by
-    itself, which nobody began; not one of another job or attempt in the folder, whose truth is not here."""
+    """Is it an incident of this job that somebody began? Not one of durations alone, where there are none;
+    not what was slow by itself, which nobody began; not one of another job or attempt in the folder, whose
+    truth is not here."""
     slow = entry["kind"] == "slow" and not entry.get("began")
     ours = entry["id"] in {c["id"] for c in truth["communicators"]}
     return "operations" in entry and not slow and ours and is_in_job(truth, at_s(truth, entry, clock_s))
 
 
 def can_delay(truth, rank, entry):
-    """Can the rank have made the entry's late rank late? It is that one, or a communicator joins them that not all have who wait:
-    whoever waits for a rank in one goes on together with all others of it. A pipeline hands a delay on from stage to stage."""
+    """Can the rank have made the entry's late rank late? It is that one, or a communicator joins them that
+    not all have who wait:
+    whoever waits for a rank in one goes on together with all others of it. A pipeline hands a delay on from
+    stage to stage."""
     late = entry["global_rank"]
     comms = [set(c["ranks"]) for c in truth["communicators"]]
     waiting = next(set(c["ranks"]) for c in truth["communicators"] if c["id"] == entry["id"])
@@ -147,10 +163,10 @@ def can_delay(truth, rank, entry):
 
 
 def can_be_told(truth, entry, clock_s):
-    """Is there one who can have begun it? In the two steps before the operation an incident ended of a rank whose log is there,
-    with each operation, and its GPU stood still for half of what was lost or longer; and there was none such of another host's
-    rank. Else nobody can be named. Of logs without small operations the same holds as of sampled ones: what its rank waited for
-    may be left out."""
+    """Is there one who can have begun it? In the two steps before the operation an incident ended of a rank
+    whose log is there, with each operation, and its GPU stood still for half of what was lost or longer; and
+    there was none such of another host's rank. Else nobody can be named. Of logs without small operations the
+    same holds as of sampled ones: what its rank waited for may be left out."""
     step_s, weather = truth["job_s"] / truth["steps"], truth.get("weather") or {}
     if weather.get("sample") or weather.get("min_bytes"):
         return False
@@ -180,7 +196,8 @@ def count(truth, entries):
             right = (i is not None and did) or is_of_all(truth, began) or is_of_slow_one(truth, began)
             told.add(i)
         else:
-            right = bool(began) and (began["rank"] in culprits or began["hostname"] in culprits) or not began and not can_be_told(truth, e, clock_s)
+            right = (bool(began) and (began["rank"] in culprits or began["hostname"] in culprits) or
+                     not began and not can_be_told(truth, e, clock_s))
         r["right"] += right
         r["wrong"] += bool(began) and not right
         r["nobody"] += not began
@@ -192,7 +209,8 @@ def count(truth, entries):
     missed = []
     for i, x in enumerate(truth["incidents"]):
         longer = max(lengths[x["step"]:x["step"] + 2]) - usual
-        if min(longer, x["length_s"]) * 1e3 < FLOOR_MS or (i not in told and spent[x["rank"]] >= OF_ONE and x["rank"] in culprits):
+        if (min(longer, x["length_s"]) * 1e3 < FLOOR_MS or (
+            i not in told and spent[x["rank"]] >= OF_ONE and x["rank"] in culprits)):
             continue
         r["seen"] += 1
         r["named"] += i in told
@@ -223,7 +241,8 @@ def main():
                 print(os.path.basename(job), dict(r))
                 for e in wrong:
                     print("  wrong: %s %s #%s rank %s lost %.1f ms, %s operations, began %s, finding %s" % (
-                        e["kind"], e["func"], e["sn"], e["global_rank"], e["lost_us"] / 1e3, e.get("operations"), e.get("began"), e.get("finding")))
+                        e["kind"], e["func"], e["sn"], e["global_rank"], e["lost_us"] / 1e3,
+                        e.get("operations"), e.get("began"), e.get("finding")))
                 for x in missed:
                     print("  not told: rank %d step %d %s %.1f ms at %.4f" % (x["rank"], x["step"], x["why"], x["length_s"] * 1e3, x["begin_s"]))
     print("| | jobs | entries | right | wrong | nobody | twice | seen | named |\n|---|---|---|---|---|---|---|---|---|")

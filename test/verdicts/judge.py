@@ -6,7 +6,8 @@ import subprocess
 
 import incidents
 
-LEVELS = {"late_rank": "rank", "slow_communicator": "communicator", "slow_host": "host"}  # of findings without a level
+# of findings without a level
+LEVELS = {"late_rank": "rank", "slow_communicator": "communicator", "slow_host": "host"}
 SPANNED = ("onset", "episode", "moving", "congestion")
 NOTES = ("uneven_work", "undecided")  # of findings without a class
 
@@ -104,8 +105,8 @@ def drawn_uneven(truth, finding):
 
 
 def has_more_to_do(truth, finding):
-    """A note that a stage takes longer is true, and accuses nobody, where it has more to do than most, in all or
-    for as many layers."""
+    """A note that a stage takes longer is true, and accuses nobody, where it has more to do than most, in all
+    or for as many layers."""
     work = truth.get("stage_work")
     if finding["class"] != "note" or finding["level"] != "stage" or not work:
         return False
@@ -138,11 +139,13 @@ def judge(truth, summary):
            "innocents": sum(max(b, default=0) == 0 for b, note in zip(best, notes) if not note),
            "wrong_notes": sum(max(b, default=0) == 0 for b, note in zip(best, notes) if note),
            "about": {}, "weather": truth.get("weather") or {},
-           "undecided": any(f["kind"] == "undecided" for f in said), "lost": None, "within": None, "onset": None, "end": None,
+           "undecided": any(f["kind"] == "undecided" for f in said), "lost": None, "within": None,
+           "onset": None, "end": None,
            "all_late": summary.get("late_share_median", 0) >= 0.1,
            "each": [{"cost": c["cost_percent"], "identifiable": c["identifiable"], "match": n,
                      "first": bool(first) and first[0][i] > 0,
-                     "ratio": next((f["lost"] / c["cost_s"] for f, b in zip(accused, best) if b[i] and c["cost_s"] > 0.005), None)}
+                     "ratio": next((f["lost"] / c["cost_s"] for f, b in zip(accused, best) if b[i] and
+                                    c["cost_s"] > 0.005), None)}
                     for i, (c, n) in enumerate(zip(culprits, named))],
            "sentences": [{"named": max(b, default=0), "text": f["text"]} for f, b in zip(accused, best)]}
     for f, b in zip(accused, best):
@@ -161,7 +164,8 @@ def judge(truth, summary):
 
 def summarise(exporter, folder, out):
     """Runs the summary of a job and reads what it says."""
-    args = [exporter, "summary", folder, "--output-dir", out, "--no-plots", "--no-html", "--no-parquet", "--no-csv", "-q",
+    args = [exporter, "summary", folder, "--output-dir", out, "--no-plots", "--no-html", "--no-parquet",
+            "--no-csv", "-q",
             "-j1"]
     p = subprocess.run(args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if p.returncode not in (0, 2):

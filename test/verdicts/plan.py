@@ -1,4 +1,5 @@
-"""Which jobs there are: kinds, their sizes and layouts, and the seeds of the two sets. docs/verdicts.md says why."""
+"""Which jobs there are: kinds, their sizes and layouts, and the seeds of the two sets. docs/verdicts.md says
+why."""
 import collections
 import os
 import shutil
@@ -6,8 +7,9 @@ import subprocess
 import sys
 
 # Sizes as ni-jobs --size has them; 0: the kind has none.
-SIZES = {"healthy": [0], "noisy": [0], "late": [3, 10, 30], "intermittent": [20], "onset": [10], "episode": [15],
-         "moving": [10], "nic": [1.3, 2, 4], "rail": [2], "nvlink": [1.5], "cpu": [4, 5], "gpu": [10], "stage": [15],
+SIZES = {"healthy": [0], "noisy": [0], "late": [3, 10, 30], "intermittent": [20], "onset": [10],
+         "episode": [15], "moving": [10], "nic": [1.3, 2, 4], "rail": [2], "nvlink": [1.5], "cpu": [4, 5],
+         "gpu": [10], "stage": [15],
          "pair": [2], "congestion": [2, 4], "uneven": [15, 40], "two": [0]}
 # Kinds that came later, in a list of their own: seeds go by a kind's place.
 LATER = {"gc": [100, 300], "checkpoint": [700, 3000], "evaluation": [1000, 2500], "pauses": [30, 100],
@@ -20,8 +22,9 @@ NOT_IN = {"nvlink": "FDM", "stage": "AFDM", "pair": "FD", "rail": "FD", "replica
           "pauses": "L", "flap": "L", "throttle": "L", "two_jobs": "L", "two_attempts": "L"}
 UNCOSTED = ("healthy", "noisy", "stages_differ", "evaluation", "inference")  # no cost can be asked for
 COST = "2..5"
-UNITS = {"late": "+%g %%", "onset": "+%g %%", "episode": "+%g %%", "moving": "+%g %%", "gpu": "+%g %%", "stage": "+%g %%",
-         "uneven": "+%g %%", "intermittent": "%g ms", "throttle": "+%g %%", "replica": "+%g %%",
+UNITS = {"late": "+%g %%", "onset": "+%g %%", "episode": "+%g %%", "moving": "+%g %%", "gpu": "+%g %%",
+         "stage": "+%g %%", "uneven": "+%g %%", "intermittent": "%g ms", "throttle": "+%g %%",
+         "replica": "+%g %%",
          "inference": "+%g %%", "gc": "%g ms", "checkpoint": "%g ms", "evaluation": "%g ms",
          "pauses": "%g ms", "two_jobs": "+%g %%", "two_attempts": "+%g %%"}
 
@@ -47,7 +50,8 @@ def row(kind, asked):
 
 
 def jobs(held, per, kinds=None, layouts=LAYOUTS, costs=0.5, per_size=False, weather=False):
-    """`per` jobs of each kind and layout (with per_size: of each size). A share of `costs` is given its cost, not its size."""
+    """`per` jobs of each kind and layout (with per_size: of each size). A share of `costs` is given its cost,
+    not its size."""
     for number, kind in enumerate(ALL):
         for layout in layouts:
             if kind not in (kinds or (ALL if weather else SIZES)) or layout in NOT_IN.get(kind, ""):
@@ -55,7 +59,8 @@ def jobs(held, per, kinds=None, layouts=LAYOUTS, costs=0.5, per_size=False, weat
             sizes = ALL[kind]
             for i in range(per * len(sizes) if per_size else per):
                 by_cost = kind not in UNCOSTED and int((i + 1) * costs) > int(i * costs)
-                asked = "cost" if by_cost else sizes[i // per if per_size else (int(i * (1 - costs)) % len(sizes))]
+                asked = "cost" if by_cost else sizes[i // per if per_size
+                                                     else (int(i * (1 - costs)) % len(sizes))]
                 seed = 2 * (number * 10000 + ord(layout) * 100 + i) + held + (OTHER_SEEDS if weather else 0)
                 yield Job(layout, kind, asked, seed, "weather" if weather else "")
 

@@ -41,7 +41,8 @@ def options():
     p.add_argument("--per-size", action="store_true", help="... and size")
     p.add_argument("--kinds", default="", help="comma between; default: all")
     p.add_argument("--layouts", help="their letters; default: all")
-    p.add_argument("--costs", type=float, default=0.5, help="share of the jobs whose strength is set by a cost of 2 to 5 %%")
+    p.add_argument("--costs", type=float, default=0.5,
+                   help="share of the jobs whose strength is set by a cost of 2 to 5 %%")
     p.add_argument("--per-large", type=int, default=4, help="jobs of a kind of layout L, at most")
     p.add_argument("--steps", type=int, help="instead of the layouts' own")
     p.add_argument("--out", help="of make: where the jobs go")
@@ -79,7 +80,8 @@ def planned(o):
 
 
 def each(o, items, work):
-    """work(item) of all, o.j at a time; results in order, None left out. Says how far it is when that is a while."""
+    """work(item) of all, o.j at a time; results in order, None left out. Says how far it is when that is a
+    while."""
     out, told = [], time.time()
     with concurrent.futures.ThreadPoolExecutor(o.j) as pool:
         for i, r in enumerate(pool.map(work, items)):

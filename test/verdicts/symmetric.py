@@ -5,9 +5,10 @@
   symmetric.py --make DIR --seeds 8                              one job, kept
   symmetric.py --host --seeds 0-29                               all ranks of a host are late, each by itself
 
-Written from what NCCL 2.31 stamps, not from the judge (docs/verdicts.md): `initial_sync` of a barrier kernel is
-the wait for the last peer of the barrier plus its latency, of an LL kernel it holds the first exchange of data,
-too. Each host's clock is off by 10 ms or more, each rank's a little more, and drifts. --plain leaves the phases
+Written from what NCCL 2.31 stamps, not from the judge (docs/verdicts.md): `initial_sync` of a barrier kernel
+is the wait for the last peer of the barrier plus its latency, of an LL kernel it holds the first exchange of
+data, too. Each host's clock is off by 10 ms or more, each rank's a little more, and drifts. --plain leaves
+the phases
 out: what is told without them.
 """
 import argparse
@@ -200,7 +201,8 @@ class Play:
 
 def named(exporter, logs, out):
     subprocess.run([exporter, "summary", logs, "--output-dir", out, "--no-plots", "--no-html", "--no-parquet",
-                    "--no-csv", "--no-index", "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+                    "--no-csv", "--no-index", "-q"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                    check=False)
     with open(os.path.join(out, "summary", "summary.json")) as f:
         d = json.load(f)
     found = []

@@ -1,4 +1,5 @@
-"""Tables of outcomes (judge.py): a line for each kind and size, in Markdown, which a terminal shows as well."""
+"""Tables of outcomes (judge.py): a line for each kind and size, in Markdown, which a terminal shows as
+well."""
 import collections
 
 HEAD = ["cause", "jobs", "cost %", "first", "exactly", "at all", "both", "innocents", "said / true",
@@ -44,9 +45,11 @@ def line(name, outcomes):
     for key in ("first", "exactly", "named"):
         cells.append(of_jobs(sum(bool(o[key]) for o in guilty), n) if guilty else "-")
     cells.append(of_jobs(sum(o["named"] == o["causes"] for o in two), len(two)) if two else "-")
-    cells.append("%d (%.1f)" % (len(accusing), sum(o["innocents"] for o in accusing) / n) if accusing else "0")
+    cells.append("%d (%.1f)" % (len(accusing), sum(o["innocents"] for o in accusing) / n) if accusing
+                 else "0")
     cells.append(number(quantile(lost, 0.5)))
-    cells.append("%s, p95 %s" % (number(quantile(onset, 0.5)), number(quantile(onset, 0.95))) if onset else "-")
+    cells.append("%s, p95 %s" % (number(quantile(onset, 0.5)), number(quantile(onset, 0.95))) if onset
+                 else "-")
     cells.append("%d" % sum(o["undecided"] for o in outcomes))
     cells.append("%d" % sum(o["wrong_notes"] > 0 for o in outcomes))
     cells.append(details([o["about"] for o in outcomes]))
@@ -69,7 +72,8 @@ def in_markdown(lines):
 
 def in_columns(lines):
     wide = [max(len(x[i]) for x in lines) for i in range(len(lines[0]))]
-    return "\n".join("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(x, wide))) for x in lines)
+    return "\n".join("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(x, wide)))
+                     for x in lines)
 
 
 def markdown(outcomes, by_layout=False):
@@ -87,8 +91,8 @@ def percent(n, of):
 
 
 def began(outcomes):
-    """Of the largest waits that are told, how many say rightly who began them or that nobody is known to, how many name a
-    wrong one."""
+    """Of the largest waits that are told, how many say rightly who began them or that nobody is known to, how
+    many name a wrong one."""
     of = [o["incidents"] for o in outcomes if o.get("incidents")]
     n = {k: sum(i.get(k, 0) for i in of) for k in ("right", "wrong", "nobody", "entries")}
     told = ", %d wrong, of %d nobody" % (n["wrong"], n["nobody"]) if n["entries"] else ""
@@ -104,14 +108,17 @@ def is_whole(outcome):
 
 
 def totals(outcomes):
-    """What is promised, of causes that operations can tell and that cost 2 % or more: a line for each layout, where some logs
-    lack operations or ranks for these and for whole ones, and for all."""
-    lines = [["causes of 2 % and more", "named", "first", "right level", "said / true in 0.7 to 1.5", "onset within 5 steps",
-              "jobs with innocents", "healthy accused", "noisy accused", "wrong notes", "who began a pause"]]
-    groups = [("layout " + x, [o for o in outcomes if o["layout"] == x]) for x in sorted({o["layout"] for o in outcomes})]
+    """What is promised, of causes that operations can tell and that cost 2 % or more: a line for each layout,
+    where some logs lack operations or ranks for these and for whole ones, and for all."""
+    lines = [["causes of 2 % and more", "named", "first", "right level", "said / true in 0.7 to 1.5",
+              "onset within 5 steps", "jobs with innocents", "healthy accused", "noisy accused",
+              "wrong notes", "who began a pause"]]
+    groups = [("layout " + x, [o for o in outcomes if o["layout"] == x])
+              for x in sorted({o["layout"] for o in outcomes})]
     whole = [o for o in outcomes if is_whole(o)]
     if len(whole) < len(outcomes):
-        groups += [("whole logs", whole), ("operations or ranks left out", [o for o in outcomes if not is_whole(o)])]
+        groups += [("whole logs", whole),
+                   ("operations or ranks left out", [o for o in outcomes if not is_whole(o)])]
     for name, mine in groups + [("all", outcomes)]:
         large = [(o, c) for o in mine for c in o["each"] if c["identifiable"] and c["cost"] >= 2]
         ratio = [c["ratio"] for _, c in large if c["ratio"] is not None]
@@ -120,8 +127,10 @@ def totals(outcomes):
         guilty = [o for o in mine if o["causes"]]
         silent = {k: [o for o in mine if o["kind"] == k] for k in ("healthy", "noisy")}
         lines.append([name, percent(sum(c["match"] > 0 for _, c in large), len(large)),
-                      percent(sum(o["first"] for o in first), len(first)), percent(sum(c["match"] == 2 for _, c in large), len(large)),
-                      percent(sum(0.7 <= r <= 1.5 for r in ratio), len(ratio)), percent(sum(e <= 5 for e in onset), len(onset)),
+                      percent(sum(o["first"] for o in first), len(first)),
+                      percent(sum(c["match"] == 2 for _, c in large), len(large)),
+                      percent(sum(0.7 <= r <= 1.5 for r in ratio), len(ratio)),
+                      percent(sum(e <= 5 for e in onset), len(onset)),
                       "%d of %d" % (sum(o["innocents"] > 0 for o in guilty), len(guilty))] +
                      ["%d of %d" % (sum(o["findings"] > 0 for o in silent[k]), len(silent[k]))
                       for k in ("healthy", "noisy")] +

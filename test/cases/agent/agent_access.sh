@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Who may read the agent: a token, TLS, addresses; what it refuses to begin with, and the files that it does not trust.
+# Who may read the agent: a token, TLS, addresses; what it refuses to begin with, and the files that it does
+# not trust.
 . "$(dirname "$0")/../../lib/agent.sh"
 need openssl
 cd "$TMP"
-openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null
+openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
+  -addext subjectAltName=IP:127.0.0.1 2>/dev/null
 openssl genrsa -out other.pem 2048 2>/dev/null
 cd - >/dev/null
 echo "a-token-of-many-letters" >"$TMP/token"
@@ -18,7 +20,8 @@ settled "${good[@]}"
 is "with the token" "$(code "$URL/metrics" "${good[@]}")" 200
 is "any case of the scheme" "$(code "$URL/metrics" -H "Authorization: bearer a-token-of-many-letters")" 200
 is "a certificate that is verified" "$(curl -s --cacert "$TMP/cert.pem" "${good[@]}" -o /dev/null -w '%{http_code}' "$URL/healthz")" 200
-for wrong in "" "Bearer" "Bearer " "Bearer a" "Bearer a-token-of-many-letterz" "Bearer a-token-of-many-letters2" "Basic a-token-of-many-letters" \
+for wrong in "" "Bearer" "Bearer " "Bearer a" "Bearer a-token-of-many-letterz" \
+  "Bearer a-token-of-many-letters2" "Basic a-token-of-many-letters" \
   "a-token-of-many-letters" "Bearer a-token-of-many-lettersa-token-of-many-letters"; do
   for path in / /metrics /v1/now /healthz /nothing; do
     is "$path with '$wrong'" "$(code "$URL$path" ${wrong:+-H "Authorization: $wrong"})" 401
@@ -29,7 +32,8 @@ is "plain HTTP to TLS" "$(code "http${URL#https}/metrics" "${good[@]}")" 000
 is "TLS 1.1" "$(code "$URL/metrics" "${good[@]}" --tlsv1.0 --tls-max 1.1)" 000
 is "TLS still" "$(code "$URL/metrics" "${good[@]}")" 200
 # A new certificate and a new token hold after SIGHUP, on the same port; what is broken changes nothing.
-openssl req -x509 -newkey rsa:2048 -nodes -keyout "$TMP/key.pem" -out "$TMP/cert.pem" -days 2 -subj /CN=new 2>/dev/null
+openssl req -x509 -newkey rsa:2048 -nodes -keyout "$TMP/key.pem" -out "$TMP/cert.pem" -days 2 -subj /CN=new \
+  2>/dev/null
 echo "a-new-token" >"$TMP/token"
 kill -HUP "$PID"
 wait_for 10 grep -q 'SIGHUP: the settings were read' "$TMP/access.err" || fail "SIGHUP is not told"
@@ -39,7 +43,8 @@ subject=$(openssl s_client -connect "${URL#https://}" </dev/null 2>/dev/null | o
 [ "${subject##*= }" = new ] || [ "${subject##*=}" = new ] || fail "the certificate is of '$subject'"
 cp "$TMP/other.pem" "$TMP/key.pem"
 kill -HUP "$PID"
-wait_for 10 grep -q 'the settings stay as they were' "$TMP/access.err" || fail "a key that does not fit is not told"
+wait_for 10 grep -q 'the settings stay as they were' "$TMP/access.err" ||
+  fail "a key that does not fit is not told"
 is "after a bad key" "$(code "$URL/metrics" -H "Authorization: Bearer a-new-token")" 200
 ends 0
 
@@ -57,7 +62,8 @@ for open in 0.0.0.0:0 '[::]:0' 192.0.2.1:0; do
   refused "$open" '--open' --listen "$open"
   refused "$open with a token alone" '--open' --listen "$open" --token-file "$TMP/token"
 done
-for bad in 9777 :9777 127.0.0.1 127.0.0.1: 127.0.0.1:x 127.0.0.1:65536 127.0.0.1:-1 ::1:9777 '[::1' '[]:1' example.com:9777 '[127.0.0.1]:1' "$(head -c 300 /dev/zero | tr '\0' 1):1"; do
+for bad in 9777 :9777 127.0.0.1 127.0.0.1: 127.0.0.1:x 127.0.0.1:65536 127.0.0.1:-1 ::1:9777 '[::1' '[]:1' \
+  example.com:9777 '[127.0.0.1]:1' "$(head -c 300 /dev/zero | tr '\0' 1):1"; do
   refused "--listen=$bad" 'want an address and a port' --listen "$bad"
 done
 refused "an address of another machine" 'Cannot assign' --listen 192.0.2.1:0 --open

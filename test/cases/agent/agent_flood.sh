@@ -17,7 +17,8 @@ def get():
 slow = connect()
 slow.sendall(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
 assert get() == 200
-for junk in (b"\0" * 4096, b"\r\n" * 4096, b"GET\r\n\r\n", b"\xff\xfe" * 999 + b"\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"):
+for junk in (b"\0" * 4096, b"\r\n" * 4096, b"GET\r\n\r\n", b"\xff\xfe" * 999 + b"\r\n\r\n",
+             b"GET /metrics HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"):
     s = connect()
     s.settimeout(0.5)
     try:
@@ -62,7 +63,8 @@ for _ in range(3):
     assert s.recv(4096).startswith(b"HTTP/1.1 200")
 P
 # Two hundred that all want an answer.
-seq 200 | xargs -P 200 -I{} curl -s --max-time 20 -o /dev/null -w '%{http_code}\n' "$URL/metrics" | sort | uniq -c >"$TMP/codes"
+seq 200 | xargs -P 200 -I{} curl -s --max-time 20 -o /dev/null -w '%{http_code}\n' "$URL/metrics" | sort |
+  uniq -c >"$TMP/codes"
 is "200 at once" "$(tr -s ' ' <"$TMP/codes")" " 200 200"
 ends 0
 finish

@@ -8,7 +8,9 @@ is metrics "$(code "$URL/metrics")" 200
 grep -qi '^Content-Type: text/plain; version=0.0.4' "$TMP/head" || fail "type of the text: $(cat "$TMP/head")"
 grep -qi '^Cache-Control: no-store' "$TMP/head" || fail "may be stored"
 ! grep -qi '^Access-Control' "$TMP/head" || fail "other origins may read it"
-if command -v promtool >/dev/null; then promtool check metrics <"$TMP/body" >"$TMP/prom" 2>&1 || { fail "promtool:"; cat "$TMP/prom"; }; fi
+if command -v promtool >/dev/null; then
+  promtool check metrics <"$TMP/body" >"$TMP/prom" 2>&1 || { fail "promtool:"; cat "$TMP/prom"; }
+fi
 sleep 0.2
 is OpenMetrics "$(code "$URL/metrics" -H 'Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5')" 200
 grep -qi '^Content-Type: application/openmetrics-text' "$TMP/head" || fail "type of OpenMetrics"
@@ -17,7 +19,8 @@ is now "$(code "$URL/v1/now")" 200
 python3 - "$TMP/body" <<'P' || fail "/v1/now"
 import json, sys
 j = json.load(open(sys.argv[1]))
-assert j["schema"] == "nccl-inspector-now-1" and j["jobs"] == [] and j["ranks"] == [] and j["node"] and j["version"], j
+assert (j["schema"] == "nccl-inspector-now-1" and j["jobs"] == [] and j["ranks"] == [] and j["node"] and
+        j["version"]), j
 P
 is health "$(code "$URL/healthz")-$(cat "$TMP/body")" 200-ok
 is "another path" "$(code "$URL/")" 404
@@ -32,7 +35,8 @@ is POST "$(code "$URL/metrics" -d abc)" 405
 grep -qi '^Allow: GET, HEAD' "$TMP/head" || fail "405 without Allow"
 is "GET with a body" "$(code "$URL/metrics" -X GET -d abc)" 413
 is "GET with chunks" "$(code "$URL/metrics" -X GET -H 'Transfer-Encoding: chunked' -d abc)" 413
-for path in /nothing /metrics/ //metrics /../../etc/passwd /..%2f..%2fetc%2fpasswd /%2e%2e/state /agent.state /v1 /V1/now; do
+for path in /nothing /metrics/ //metrics /../../etc/passwd /..%2f..%2fetc%2fpasswd /%2e%2e/state \
+  /agent.state /v1 /V1/now; do
   is "$path" "$(code "$URL$path" --path-as-is)" 404
 done
 refused=$(metric agent_refused_requests_total)

@@ -2,14 +2,17 @@
 # The agent's life: background, one agent a state, signals, kills, systemd's notices, turns without waiting.
 . "$(dirname "$0")/../../lib/agent.sh"
 # In the background: whoever began it knows where it serves, and errors reach him.
-out=$("$INSPECTOR" agent --listen 127.0.0.1:0 --state-dir "$TMP/back" --box-dir "$TMP/boxes" 2>&1) || fail "background: exit status $?"
-case $out in "nccl-inspector agent: serves http://127.0.0.1:"*" (pid "*")") ;; *) fail "background says '$out'" ;; esac
+out=$("$INSPECTOR" agent --listen 127.0.0.1:0 --state-dir "$TMP/back" --box-dir "$TMP/boxes" 2>&1) ||
+  fail "background: exit status $?"
+case $out in "nccl-inspector agent: serves http://127.0.0.1:"*" (pid "*")") ;; *) fail \
+  "background says '$out'" ;; esac
 PID=${out##*pid } PID=${PID%)} URL=$(echo "$out" | sed 's/.*serves \(http[^ ]*\).*/\1/')
 AGENTS+=("$PID")
 settled
 is "its session" "$(ps -o sid= -p "$PID" | tr -d ' ')" "$PID"
 [ "$(readlink "/proc/$PID/fd/0")" = /dev/null ] || fail "keeps standard input"
-[ "$(readlink "/proc/$PID/fd/2")" = "$TMP/back/agent.log" ] || fail "messages go to $(readlink "/proc/$PID/fd/2")"
+[ "$(readlink "/proc/$PID/fd/2")" = "$TMP/back/agent.log" ] ||
+  fail "messages go to $(readlink "/proc/$PID/fd/2")"
 is "the folder's mode" "$(stat -c %a "$TMP/back")" 700
 # One agent a state.
 rc=0
@@ -19,7 +22,8 @@ case $second in *"the agent with pid $PID has it"*) ;; *) fail "a second agent s
 is "the first one" "$(code "$URL/healthz")" 200
 # Its messages have a bound.
 head -c 4300000 /dev/zero | tr '\0' '\n' >>"$TMP/back/agent.log"
-wait_for 10 eval "[ \$(stat -c %s '$TMP/back/agent.log.1' || echo 0) -ge 4300000 ]" || fail "agent.log is not put aside"
+wait_for 10 eval "[ \$(stat -c %s '$TMP/back/agent.log.1' || echo 0) -ge 4300000 ]" ||
+  fail "agent.log is not put aside"
 kill -HUP "$PID"
 wait_for 10 grep -q 'settings were read' "$TMP/back/agent.log" || fail "agent.log ends"
 [ "$(stat -c %s "$TMP/back/agent.log")" -lt 4096 ] || fail "agent.log stays long"
@@ -90,7 +94,8 @@ fi
 
 # Ten thousand turns without waiting: the state is saved as ever, and it ends by itself.
 rc=0
-NI_AGENT_TURNS=10000 timeout 60 "$INSPECTOR" agent --foreground --listen 127.0.0.1:0 --state-dir "$TMP/turns" --box-dir "$TMP/boxes" 2>"$TMP/turns.err" || rc=$?
+NI_AGENT_TURNS=10000 timeout 60 "$INSPECTOR" agent --foreground --listen 127.0.0.1:0 --state-dir \
+  "$TMP/turns" --box-dir "$TMP/boxes" 2>"$TMP/turns.err" || rc=$?
 is "10,000 turns" $rc 0
 [ -s "$TMP/turns/agent.state" ] || fail "turns leave no state"
 is "turns say" "$(wc -l <"$TMP/turns.err")" 1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The agent asks NCCL's RAS where it is told to, never else, and not more often than every 15 s: its figures in /metrics.
+# The agent asks NCCL's RAS where it is told to, never else, and not more often than every 15 s: its figures
+# in /metrics.
 . "$(dirname "$0")/../../lib/agent.sh"
 PYTHONPATH=test/lib python3 - "$TMP/answer.json" <<'P'
 import sys
@@ -32,7 +33,8 @@ settled
 answered() { [ "$(metric 'agent_ras_answers_total{.*answered"}')" = "$1" ]; }
 wait_for 20 answered 1 || fail "no answer: $(curl -sfk "$URL/metrics" | grep _ras_)"
 is "communicators" "$(metric 'ras_communicators{.*sound"}')/$(metric 'ras_communicators{.*odd"}')" 1.0/1.0
-is "ranks" "$(for s in here not_a_member unresponsive dead; do metric "ras_ranks{.*\"$s\"}"; done | xargs)" "3.0 0.0 1.0 1.0"
+is "ranks" "$(for s in here not_a_member unresponsive dead; do metric "ras_ranks{.*\"$s\"}"; done | xargs)" \
+  "3.0 0.0 1.0 1.0"
 is "behind at one look" "$(metric ras_ranks_behind)" 0.0
 [ "$(id -u)" != 0 ] || is "who asks" "$(ps -o uid= --ppid "$PID" | xargs -n 1 | grep -c 65534)" 1
 begun=$SECONDS

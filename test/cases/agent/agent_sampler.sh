@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The agent's sampler beside fake NICs and GPUs: totals arrive, also of what comes later; its ring is a series that every command reads; a
-# folder that cannot be written costs the ring alone, and is written when it can be.
+# The agent's sampler beside fake NICs and GPUs: totals arrive, also of what comes later; its ring is a series
+# that every command reads; a folder that cannot be written costs the ring alone, and is written when it can
+# be.
 . "$(dirname "$0")/../../lib/case.sh"
 driver=$BUILD/test/host/sampler
 [ -x "$driver" ] || skip "$driver is not built: it needs libmicrohttpd, libcurl and ncurses"
@@ -11,14 +12,16 @@ driver, build = sys.argv[1:]
 tmp = tempfile.mkdtemp()
 trees = ["python3", "test/lib/counters/counter_trees.py", tmp + "/root"]
 tree = lambda *a: subprocess.run(trees + list(a), check=True)
-env = dict(os.environ, NI_ROOT=tmp + "/root", NI_FAKE_NVML=tmp + "/nvml", LD_LIBRARY_PATH=build + "/test/nvml")
+env = dict(os.environ, NI_ROOT=tmp + "/root", NI_FAKE_NVML=tmp + "/nvml",
+           LD_LIBRARY_PATH=build + "/test/nvml")
 open(tmp + "/nvml", "w").write(open("test/fake_nvml/healthy.txt").read() + "* gpus 0\n")
 os.mkdir(tmp + "/root")
 
 
 class Sampler:
     def __init__(self, ring):
-        self.p = subprocess.Popen([driver, ring, str(64 << 20), "20", "30"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        self.p = subprocess.Popen([driver, ring, str(64 << 20), "20", "30"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True, env=env)
 
     def next(self):
         while True:
@@ -26,7 +29,8 @@ class Sampler:
             assert line, "it ended"
             if line[0] not in "=":
                 w = line.rstrip("\n").split(" ", 7)
-                return dict(zip(("samples", "values", "known", "lost", "errors", "degraded", "bytes"), map(int, w)), why=w[7])
+                return dict(zip(("samples", "values", "known", "lost", "errors", "degraded", "bytes"),
+                                map(int, w)), why=w[7])
 
     def until(self, what):
         end = time.monotonic() + 20
@@ -72,14 +76,16 @@ try:
     assert (t["lost"], t["errors"], t["degraded"], t["why"]) == (0, 0, 0, ""), t
     s.end()
     (file,) = glob.glob(tmp + "/state/ring/*-counters-*.jsonl.gz")
-    said = subprocess.run([build + "/nccl-inspector", "check", tmp + "/state/ring"], stdout=subprocess.PIPE, text=True).stdout
+    said = subprocess.run([build + "/nccl-inspector", "check", tmp + "/state/ring"], stdout=subprocess.PIPE,
+                          text=True).stdout
     n = int(said.split("counters    ")[1].split()[0])
     assert "\nCOMPLETE" in said and 0 < n <= t["samples"] + 20 and " from 1 host" in said, said
     # No folder: a file is in its way. What is sampled meanwhile is counted, and the totals come.
     open(tmp + "/file", "w").close()
     s = Sampler(tmp + "/file")
     t = s.until(lambda t: t["samples"] > 20)
-    assert t["degraded"] == 1 and t["errors"] >= 1 and t["lost"] == t["samples"] and t["known"] > 30 and "/file: " in t["why"], t
+    assert (t["degraded"] == 1 and t["errors"] >= 1 and t["lost"] == t["samples"] and t["known"] > 30 and
+            "/file: " in t["why"]), t
     s.end()
 finally:
     shutil.rmtree(tmp)

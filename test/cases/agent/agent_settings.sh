@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The agent's settings file: its errors with file and line, what the command line says over it, SIGHUP, and whose it may be.
+# The agent's settings file: its errors with file and line, what the command line says over it, SIGHUP, and
+# whose it may be.
 . "$(dirname "$0")/../../lib/agent.sh"
 conf=$TMP/agent.conf
 bad() { # PATTERN LINE...
@@ -57,25 +58,29 @@ is "after SIGHUP" "$(curl -s "$URL/v1/now" | python3 -c 'import json,sys; print(
 echo 'nonsense = 1' >>"$conf"
 kill -HUP "$PID"
 wait_for 10 grep -q 'the settings stay as they were' "$TMP/settings.err" || fail "a bad file is not told"
-grep -q 'agent.conf:9: .*nonsense' "$TMP/settings.err" || { fail "the bad line is not told"; cat "$TMP/settings.err"; }
+grep -q 'agent.conf:9: .*nonsense' "$TMP/settings.err" ||
+  { fail "the bad line is not told"; cat "$TMP/settings.err"; }
 is "after a bad file" "$(curl -s "$URL/v1/now" | python3 -c 'import json,sys; print(json.load(sys.stdin)["node"])')" another
 # Another port; then one that is taken: the old one stays.
 free=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 sed -i '/nonsense/d' "$conf"
 ends 0
 printf 'listen = 127.0.0.1:0\n' >"$conf"
-"$INSPECTOR" agent --foreground --config "$conf" --state-dir "$TMP/moves" --box-dir "$TMP/boxes" 2>"$TMP/moves.err" &
+"$INSPECTOR" agent --foreground --config "$conf" --state-dir "$TMP/moves" --box-dir "$TMP/boxes" \
+  2>"$TMP/moves.err" &
 PID=$!
 AGENTS+=("$PID")
 wait_for 20 grep -q ' serves ' "$TMP/moves.err" || fail "does not serve: $(cat "$TMP/moves.err")"
 old=$(sed -n 's/.* serves \(http[^ ]*\).*/\1/p' "$TMP/moves.err" | head -n 1)
 printf 'listen = 127.0.0.1:%s\n' "$free" >"$conf"
 kill -HUP "$PID"
-wait_for 10 curl -sf -o /dev/null "http://127.0.0.1:$free/healthz" || { fail "does not serve at the new port"; cat "$TMP/moves.err"; }
+wait_for 10 curl -sf -o /dev/null "http://127.0.0.1:$free/healthz" ||
+  { fail "does not serve at the new port"; cat "$TMP/moves.err"; }
 is "the old port" "$(code "$old/healthz")" 000
 printf 'listen = 192.0.2.1:1\nopen = true\n' >"$conf"
 kill -HUP "$PID"
-wait_for 10 grep -q 'the settings stay as they were' "$TMP/moves.err" || fail "an address of another machine is not told"
+wait_for 10 grep -q 'the settings stay as they were' "$TMP/moves.err" ||
+  fail "an address of another machine is not told"
 is "the port before" "$(code "http://127.0.0.1:$free/healthz")" 200
 # The command line goes before the file; many SIGHUPs leave no descriptor behind.
 ends 0
@@ -83,7 +88,8 @@ printf 'node = file\n' >"$conf"
 begin line --config "$conf" --node line
 settled
 is "the command line" "$(curl -s "$URL/v1/now" | python3 -c 'import json,sys; print(json.load(sys.stdin)["node"])')" line
-# Counted when samples are taken: the thread that takes them opens what it reads when nobody else wants a processor.
+# Counted when samples are taken: the thread that takes them opens what it reads when nobody else wants a
+# processor.
 descriptors() {
   wait_for 60 eval "[ \"\$(metric agent_samples_total)\" -gt 0 ]" || fail "no samples"
   find "/proc/$PID/fd" | wc -l
@@ -91,13 +97,15 @@ descriptors() {
 before=$(descriptors)
 for i in $(seq 20); do
   kill -HUP "$PID"
-  wait_for 10 eval "[ \$(grep -c 'SIGHUP: the settings were read' '$TMP/line.err') -ge $i ]" || fail "SIGHUP $i"
+  wait_for 10 eval "[ \$(grep -c 'SIGHUP: the settings were read' '$TMP/line.err') -ge $i ]" ||
+    fail "SIGHUP $i"
 done
 after=$(descriptors)
 [ "$after" -le $((before + 2)) ] || fail "$before descriptors, $after after 20 times SIGHUP"
 is "after 20 times SIGHUP" "$(code "$URL/healthz")" 200
 ends 0
-# On a processor that others keep busy: who samples has to end before it is begun anew, and gets no time there but as others do.
+# On a processor that others keep busy: who samples has to end before it is begun anew, and gets no time there
+# but as others do.
 if [ "$(id -u)" = 0 ] && taskset -c 0 true 2>/dev/null; then
   begin busy --config "$conf"
   settled
@@ -106,7 +114,8 @@ if [ "$(id -u)" = 0 ] && taskset -c 0 true 2>/dev/null; then
   before=$(find "/proc/$PID/task" -mindepth 1 -maxdepth 1 | wc -l)
   for i in $(seq 6); do
     kill -HUP "$PID"
-    wait_for 60 eval "[ \$(grep -c 'SIGHUP: the settings were read' '$TMP/busy.err') -ge $i ]" || fail "SIGHUP $i of a busy machine"
+    wait_for 60 eval "[ \$(grep -c 'SIGHUP: the settings were read' '$TMP/busy.err') -ge $i ]" ||
+      fail "SIGHUP $i of a busy machine"
     is "threads after SIGHUP $i" "$(find "/proc/$PID/task" -mindepth 1 -maxdepth 1 | wc -l)" "$before"
   done
   ends 0

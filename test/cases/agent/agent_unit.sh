@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What comes with the agent: the systemd unit, and the settings file that shows all options with their defaults.
+# What comes with the agent: the systemd unit, and the settings file that shows all options with their
+# defaults.
 . "$(dirname "$0")/../../lib/agent.sh"
 unit=$TMP/nccl-inspector-agent.service
 make -s install BUILD="${BUILD#"$PWD"/}" PREFIX="$TMP/at" UNITDIR="$TMP" MANIFEST=no >"$TMP/out" 2>&1 || { fail "make install"; tail -n 5 "$TMP/out"; }
@@ -12,10 +13,12 @@ for page in "${pages[@]}"; do
 done
 if command -v systemd-analyze >/dev/null; then
   systemd-analyze verify --man=no "$unit" >"$TMP/verify" 2>&1 || true
-  ! grep 'nccl-inspector-agent' "$TMP/verify" | grep -v 'Transaction\|not found' || fail "systemd-analyze verify"
+  ! grep 'nccl-inspector-agent' "$TMP/verify" | grep -v 'Transaction\|not found' ||
+    fail "systemd-analyze verify"
 fi
 
-# Its command line as it stands, on a machine that has no settings, with what systemd adds: it serves, and ends by SIGTERM.
+# Its command line as it stands, on a machine that has no settings, with what systemd adds: it serves, and
+# ends by SIGTERM.
 read -ra starts < <(sed -n 's/^ExecStart=//p' "$unit")
 mkdir "$TMP/state"
 # shellcheck disable=SC2016
@@ -29,11 +32,14 @@ alone='ip link set lo up && mount -t tmpfs tmpfs /dev/shm || exit 77
   wait $! || echo "exit status $?"'
 if [ "$(id -u)" = 0 ] && command -v ip >/dev/null && unshare --net --mount true 2>/dev/null; then
   rc=0
-  STATE_DIRECTORY=$TMP/state unshare --net --mount bash -c "$alone" _ "$TMP/unit.err" "${starts[@]}" >"$TMP/out" 2>&1 || rc=$?
+  STATE_DIRECTORY=$TMP/state unshare --net --mount bash -c "$alone" _ "$TMP/unit.err" \
+    "${starts[@]}" >"$TMP/out" 2>&1 || rc=$?
   [ $rc = 77 ] && echo "note: no network and memory of one's own here: the unit was not begun"
   if [ $rc != 77 ]; then
-    { [ $rc = 0 ] && [ ! -s "$TMP/out" ]; } || { fail "ExecStart of the unit as it stands, exit status $rc"; cat "$TMP/out" "$TMP/unit.err"; }
-    grep -q 'there is no /etc/nccl-inspector/agent.conf: all settings are the defaults' "$TMP/unit.err" || { fail "that the defaults hold is not said"; cat "$TMP/unit.err"; }
+    { [ $rc = 0 ] && [ ! -s "$TMP/out" ]; } ||
+      { fail "ExecStart of the unit as it stands, exit status $rc"; cat "$TMP/out" "$TMP/unit.err"; }
+    grep -q 'there is no /etc/nccl-inspector/agent.conf: all settings are the defaults' "$TMP/unit.err" ||
+      { fail "that the defaults hold is not said"; cat "$TMP/unit.err"; }
   fi
 fi
 # A file that need not be there is read where it is; one that was named outright must be there.
@@ -46,8 +52,10 @@ refused wrong "wrong.conf:1.*nonsense" --config "-$TMP/wrong.conf"
 "$INSPECTOR" agent --help | grep -oE '^ +(-., )?--[a-z-]+' | sed 's/.*--//' | sort >"$TMP/options"
 sed -n 's/^#\([a-z-]*\) = .*/\1/p' contrib/agent.conf | sort >"$TMP/shown"
 # What secrets stand in has a file: what is on a command line or in a file for all is read by others.
-grep -vxE 'help|usage|version|config|foreground|otlp-header' "$TMP/options" | diff - "$TMP/shown" || fail "agent.conf shows other options"
-sed -n 's/^#\([a-z-]* = .*\)/\1/p' contrib/agent.conf | grep -vE '^(token-file|tls-|on-hang|otlp|head|listen|state-dir|box-dir)' >"$TMP/agent.conf"
+grep -vxE 'help|usage|version|config|foreground|otlp-header' "$TMP/options" | diff - "$TMP/shown" ||
+  fail "agent.conf shows other options"
+sed -n 's/^#\([a-z-]* = .*\)/\1/p' contrib/agent.conf |
+  grep -vE '^(token-file|tls-|on-hang|otlp|head|listen|state-dir|box-dir)' >"$TMP/agent.conf"
 chmod 600 "$TMP/agent.conf"
 begin unit --config "-$TMP/agent.conf"
 settled

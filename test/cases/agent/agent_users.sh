@@ -1,5 +1,6 @@
 #!/bin/bash
-# As root the agent reads each user's jobs by a process with that user's rights: figures are right, and nobody gets at another's files.
+# As root the agent reads each user's jobs by a process with that user's rights: figures are right, and nobody
+# gets at another's files.
 . "$(dirname "$0")/../../lib/case.sh"
 need python3
 need_users 64001

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# A whole node is gone, with rank 0, its boxes and its agent: the readers of the other nodes judge, and say so.
+# A whole node is gone, with rank 0, its boxes and its agent: the readers of the other nodes judge, and say
+# so.
 . "$(dirname "$0")/../../lib/hang_turn.sh"
 
-# Two ranks a node. The node of ranks 0 and 1 is gone whole: processes, boxes, agent. The verdict of before does not count.
+# Two ranks a node. The node of ranks 0 and 1 is gone whole: processes, boxes, agent. The verdict of before
+# does not count.
 cat >"$TMP/gone.scn" <<'S'
 # a healthy job
 set ranks=8 nodes=4 procs=1 rate=50
@@ -24,8 +26,10 @@ sleep 0.5
 for box in "$BOXES"/node0/*; do kill -9 "$(sed 's/.*-pid\([0-9]*\)-.*/\1/' <<<"$box")"; done
 rm -r "$BOXES/node0" "$BOXES"/*-sim-node0-*
 for i in 1 2 3; do until_said 40 $i "^likely .* HANG \(likely\): AllReduce [0-9]+ of communicator world: nothing has been heard of rank 0 \(sim-node0\) and rank 1 \(sim-node0\) for [0-9]+ s: the machine or its agent is gone, or nobody copied its black boxes; everyone else \(6 ranks\) is inside"; done
-[ "$(cat "$TMP"/said.[123] | grep -c yesterday || true)" = 0 ] || fail "the verdict of an earlier hang was told"
-jq -e '.missing[] | select(contains("data of rank 0"))' "$H/verdict.json" >/dev/null || fail "what is missing: $(jq .missing "$H/verdict.json")"
+[ "$(cat "$TMP"/said.[123] | grep -c yesterday || true)" = 0 ] ||
+  fail "the verdict of an earlier hang was told"
+jq -e '.missing[] | select(contains("data of rank 0"))' "$H/verdict.json" >/dev/null ||
+  fail "what is missing: $(jq .missing "$H/verdict.json")"
 readers_end
 # A link in the folder's place is not followed.
 rm -r "$H"

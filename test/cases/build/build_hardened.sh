@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# What a distribution hardens its programs with is in those that were built, read from the binaries (scripts/check_hardening.sh). Those
-# of packages are read in build_packages and by make dist. That the reader sees each thing that is missing is tried with a program that
-# is built without it.
+# What a distribution hardens its programs with is in those that were built, read from the binaries
+# (scripts/check_hardening.sh). Those of packages are read in build_packages and by make dist. That the reader
+# sees each thing that is missing is tried with a program that is built without it.
 . "$(dirname "$0")/../../lib/case.sh"
 [ -z "$VARIANT" ] || skip "a sanitizer takes the place of these flags"
 need readelf objdump gcc
-scripts/check_hardening.sh "$BUILD"/nccl-inspector "$BUILD"/nccl-sim "$PLUGIN" || fail "the build is not hardened"
-[ ! -e "$BUILD/nccl-inspector-live" ] || scripts/check_hardening.sh "$BUILD/nccl-inspector-live" || fail "nccl-inspector-live is not hardened"
+scripts/check_hardening.sh "$BUILD"/nccl-inspector "$BUILD"/nccl-sim "$PLUGIN" ||
+  fail "the build is not hardened"
+[ ! -e "$BUILD/nccl-inspector-live" ] || scripts/check_hardening.sh "$BUILD/nccl-inspector-live" ||
+  fail "nccl-inspector-live is not hardened"
 
-# A program with as many functions as the reader wants to see, each with a text to guard and called by its address.
+# A program with as many functions as the reader wants to see, each with a text to guard and called by its
+# address.
 [ "$(uname -m)" = x86_64 ] || finish "the build is hardened"
 {
   echo '#include <stdio.h>'

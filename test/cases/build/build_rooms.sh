@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The walls between the rooms stand (scripts/check_rooms.sh), and a file that looks up, a call that goes up and a circle are seen.
+# The walls between the rooms stand (scripts/check_rooms.sh), and a file that looks up, a call that goes up
+# and a circle are seen.
 . "$(dirname "$0")/../../lib/case.sh"
 [ -z "${NI_VARIANT:-}" ] || skip "a sanitizer's objects have names of its own"
 need git

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Which tests check.sh runs with which commit: with each commit every test runs on one build at least, but for those that have turns.
+# Which tests check.sh runs with which commit: with each commit every test runs on one build at least, but for
+# those that have turns.
 . "$(dirname "$0")/../../lib/case.sh"
 # asked COMMITS SANITIZER: what the two builds of that commit run.
 asked() {
-  env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u NI_ONLY -u NI_SKIP -u NI_DRAWN -u NI_NOT_DRAWN -u NI_NOT_THERE -u NI_TURNS NI_LIST=1 NI_COMMITS="$1" SANITIZER_SHARE=3 \
+  env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u NI_ONLY -u NI_SKIP -u NI_DRAWN -u NI_NOT_DRAWN -u NI_NOT_THERE \
+    -u NI_TURNS NI_LIST=1 NI_COMMITS="$1" SANITIZER_SHARE=3 \
     make -s -o tests -o "$2" BUILD="${BUILD#"$PWD"/}" BESIDE="$2" check-plain "check-$2"
 }
 for t in test/unit/*/test_*.c test/cases/*/*.sh; do

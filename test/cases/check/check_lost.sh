@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A process without its own last line is not complete: check and summary say so, name `recover` with the folder and the
-# hosts, and a part that `recover` writes makes it complete again. A rank that was killed is not missing.
+# A process without its own last line is not complete: check and summary say so, name `recover` with the
+# folder and the hosts, and a part that `recover` writes makes it complete again. A rank that was killed is
+# not missing.
 . "$(dirname "$0")/../../lib/sim.sh"
 INSPECTOR=$BUILD/nccl-inspector
 [ "$BOXES" != 0 ] || skip "no /dev/shm to put black boxes into"
@@ -17,7 +18,8 @@ says() {
 not_said() { ! grep -q -- "$2" "$TMP/said" || fail "$1: says '$2': $(grep -- "$2" "$TMP/said")"; }
 summary() { "$INSPECTOR" summary --no-plots --no-html --output-dir "$TMP/out" "$@"; }
 
-# Killed when all had finished and nothing was written; of the logs what a disk that was full from the second line on has.
+# Killed when all had finished and nothing was written; of the logs what a disk that was full from the second
+# line on has.
 cat >"$TMP/lost.scn" <<'SCN'
 set ranks=4
 set procs=1
@@ -31,23 +33,28 @@ SCN
 lost() {
   RC=0
   rm -f "$BOXES"/*
-  run_logged NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=60000000 "$TMP/lost.scn" >"$TMP/out.sim" 2>&1 || RC=$?
+  run_logged NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=60000000 "$TMP/lost.scn" >"$TMP/out.sim" \
+    2>&1 || RC=$?
   mkdir -p "$TMP/logs"
   python3 - "$BOXES" "$TMP/logs" <<'PY'
 import glob, gzip, os, struct, sys
 for path in glob.glob(sys.argv[1] + "/*.box"):
     box = open(path, "rb").read(1 << 20)
-    at = struct.unpack_from("<Q", box, 808 + 24 * struct.unpack_from("<I", box, 884)[0])[0]  # the session that is whole
+    # the session that is whole
+    at = struct.unpack_from("<Q", box, 808 + 24 * struct.unpack_from("<I", box, 884)[0])[0]
     start, *n = struct.unpack_from("<QIII", box, at)
-    file, line = (box[at + 24 + a:at + 24 + b].decode() for a, b in ((n[0], n[0] + n[1]), (n[0] + n[1], sum(n))))
+    file, line = (box[at + 24 + a:at + 24 + b].decode()
+                  for a, b in ((n[0], n[0] + n[1]), (n[0] + n[1], sum(n))))
     gzip.open(os.path.join(sys.argv[2], file + ".jsonl.gz"), "wt").write(line)
 PY
 }
 lost
 host=$(zcat "$TMP/logs"/*.gz | grep -o '"hostname":"[^"]*"' | head -n 1 | cut -d'"' -f4)
 says "check: the disk was full" 2 "INCOMPLETE.*4 processes without their own last line.*recover $TMP/logs. on $host" "$INSPECTOR" check "$TMP/logs"
-says "summary: the disk was full" 2 "4 processes without their own last line.*recover $TMP/logs. on $host" summary "$TMP/logs"
-says "check: its boxes say how they ended" 2 "by the black boxes in .*: 4 killed, 0 ended" "$INSPECTOR" check "$TMP/logs" --box-dir "$BOXES"
+says "summary: the disk was full" 2 "4 processes without their own last line.*recover $TMP/logs. on $host" \
+  summary "$TMP/logs"
+says "check: its boxes say how they ended" 2 "by the black boxes in .*: 4 killed, 0 ended" "$INSPECTOR" \
+  check "$TMP/logs" --box-dir "$BOXES"
 says "no_end in JSON" 2 "no_end" "$INSPECTOR" check --json "$TMP/logs"
 "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" >"$TMP/said" 2>&1 || fail "recover: $(cat "$TMP/said")"
 says "check: recovered" 0 "^COMPLETE" "$INSPECTOR" check "$TMP/logs"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Jobs that began together, attempts of one job, hosts whose clocks are minutes off, in one folder: runs are told apart, or it is
-# said that they cannot be. All commands see the same runs.
+# Jobs that began together, attempts of one job, hosts whose clocks are minutes off, in one folder: runs are
+# told apart, or it is said that they cannot be. All commands see the same runs.
 . "$(dirname "$0")/../../lib/case.sh"
 I=$BUILD/nccl-inspector
 python3 test/lib/run_logs.py "$I" "$TMP" >"$TMP/out" || fail "$(cat "$TMP/out")"
@@ -11,8 +11,12 @@ made() { # NAME: into $TMP/logs; of two jobs `first` and `second` are how many o
   python3 test/lib/run_logs.py --write "$1" "$TMP/logs" >"$TMP/has"
   first=$(sed -n '1s/.* //p' "$TMP/has") second=$(sed -n '2s/.* //p' "$TMP/has")
 }
-summary() { "$I" summary "$TMP/logs" "$@" --no-index --output-dir "$TMP/made" --force --no-plots --no-html --no-parquet --no-csv || true; }
-look() { "$I" hang "$TMP/logs" --no-index --box-dir "$TMP/made" "$@" || true; } # the logs have no ends: its exit code says that
+summary() {
+  "$I" summary "$TMP/logs" "$@" --no-index --output-dir "$TMP/made" --force --no-plots --no-html \
+    --no-parquet --no-csv || true
+}
+# the logs have no ends: its exit code says that
+look() { "$I" hang "$TMP/logs" --no-index --box-dir "$TMP/made" "$@" || true; }
 says() { grep -q -- "$1" "$2" || fail "$made_of: no '$1': $(cat "$2")"; }
 
 for made_of in "same hosts" "two attempts, the same hashes, a host 317 s ahead"; do

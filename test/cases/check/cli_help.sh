@@ -21,7 +21,8 @@ for c in "${commands[@]}"; do
   words=($c) # a name may be two
   code 0 "$inspector" "${words[@]}" --help
   cp "$TMP/out" "$TMP/own"
-  for what in "Usage: nccl-inspector $c " '^Options:' '^Exit status:' '^  64  wrong usage' "^  nccl-inspector $c"; do
+  for what in "Usage: nccl-inspector $c " '^Options:' '^Exit status:' '^  64  wrong usage' \
+    "^  nccl-inspector $c"; do
     grep -q -- "$what" "$TMP/own" || fail "$c --help lacks: $what"
   done
   awk 'length($0) > 80 {exit 1}' "$TMP/own" || fail "$c --help is wider than 80 columns"
@@ -30,8 +31,8 @@ for c in "${commands[@]}"; do
     code 0 "$inspector" $other
     cmp -s "$TMP/out" "$TMP/own" || fail "$other is not $c --help"
   done
-  # What is said is taken, by both spellings; what is not is refused by name. A thousand programs that start and refuse say no more
-  # under a sanitizer, which is most of what they cost there.
+  # What is said is taken, by both spellings; what is not is refused by name. A thousand programs that start
+  # and refuse say no more under a sanitizer, which is most of what they cost there.
   [ -z "${NI_VARIANT:-}" ] || options=()
   [ -n "${NI_VARIANT:-}" ] || mapfile -t options < <(grep -oE '^ +(-., )?--[a-z-]+' "$TMP/own" | grep -oE -- '--.*')
   for o in "${options[@]}"; do
@@ -44,11 +45,13 @@ for c in "${commands[@]}"; do
     fi
     for spelt in "$o" "--$(tr - _ <<<"${o#--}")"; do
       code 64 "$inspector" "${words[@]}" "$spelt" x --nonsense
-      grep -qE "unrecognized option '--nonsense'|^nccl-inspector $c: ($o=x: want |x: $c takes no)" "$TMP/out" || fail "$c: help has $o, but: $(head -n 1 "$TMP/out")"
+      grep -qE "unrecognized option '--nonsense'|^nccl-inspector $c: ($o=x: want |x: $c takes no)" \
+        "$TMP/out" || fail "$c: help has $o, but: $(head -n 1 "$TMP/out")"
     done
   done
   code 64 "$inspector" "${words[@]}" --nonsense
-  grep -qF "nccl-inspector $c: unrecognized option '--nonsense'" "$TMP/out" || fail "$c --nonsense is not named"
+  grep -qF "nccl-inspector $c: unrecognized option '--nonsense'" "$TMP/out" ||
+    fail "$c --nonsense is not named"
 done
 # One name for each thing; earlier spellings are taken, and no help, list or completion has them.
 code 0 "$inspector" counters diff --help
@@ -56,25 +59,31 @@ cp "$TMP/out" "$TMP/own"
 code 0 "$inspector" counters compare --help
 cmp -s "$TMP/out" "$TMP/own" || fail "counters compare is not counters diff"
 { "$inspector" help --names && "$inspector" counters --help && "$inspector" completion zsh && "$inspector" help summary; } >"$TMP/all"
-grep -q 'counters diff' "$TMP/all" && grep -q -- '--node=NAME' "$TMP/all" || fail "the names of today are not told"
+grep -q 'counters diff' "$TMP/all" && grep -q -- '--node=NAME' "$TMP/all" ||
+  fail "the names of today are not told"
 ! grep 'counters compare\|compare:' "$TMP/all" || fail "counters compare is told"
 for c in summary check show trace convert; do
   "$inspector" help $c >"$TMP/all"
   ! grep -- '--host=' "$TMP/all" || fail "$c: --host is told beside --node"
   ! grep -q -- '--node=' "$TMP/all" || code 64 "$inspector" $c --host=x --nonsense
-  ! grep -q -- '--node=' "$TMP/all" || grep -q "option '--nonsense'" "$TMP/out" || fail "$c: --host is not taken any more"
+  ! grep -q -- '--node=' "$TMP/all" || grep -q "option '--nonsense'" "$TMP/out" ||
+    fail "$c: --host is not taken any more"
 done
 { "$inspector" help summary && "$inspector" help merge; } >"$TMP/all"
-! grep -E -- '--(dataset|no-plots|no-html|no-csv|no-parquet|keep-scripts|usage|partition)' "$TMP/all" || fail "summary, merge: earlier options are told"
+! grep -E -- '--(dataset|no-plots|no-html|no-csv|no-parquet|keep-scripts|usage|partition)' "$TMP/all" ||
+  fail "summary, merge: earlier options are told"
 for shell in bash zsh fish; do
   "$inspector" completion $shell >"$TMP/all"
-  ! grep -E -- '(--|-l )(no-plots|no-html|no-csv|no-parquet|keep-scripts|usage)' "$TMP/all" || fail "completion for $shell: earlier options are told"
+  ! grep -E -- '(--|-l )(no-plots|no-html|no-csv|no-parquet|keep-scripts|usage)' "$TMP/all" ||
+    fail "completion for $shell: earlier options are told"
 done
 # They are taken, also cut short, but a name that help has goes before.
 code 64 "$inspector" summary --no-pl --no-h --no-csv --keep --dataset --nonsense
-grep -qF "option '--nonsense'" "$TMP/out" || fail "earlier options of summary are not taken: $(head -n 1 "$TMP/out")"
+grep -qF "option '--nonsense'" "$TMP/out" ||
+  fail "earlier options of summary are not taken: $(head -n 1 "$TMP/out")"
 code 64 "$inspector" summary --no-p x
-grep -qF "'--no-plots' '--no-parquet'" "$TMP/out" || fail "an ambiguous earlier option does not name what it could be"
+grep -qF "'--no-plots' '--no-parquet'" "$TMP/out" ||
+  fail "an ambiguous earlier option does not name what it could be"
 code 64 "$inspector" help nonsense
 code 64 "$inspector" summary --no x
 grep -qF "'--node' '--no-index'" "$TMP/out" || fail "an ambiguous option does not name what it could be"
@@ -117,7 +126,8 @@ export FUNCTION=_nccl_inspector
 [ "$(complete_at nccl-inspector summary --compression = z)" = zstd ] || fail "completion: --compression=z"
 [ "$(complete_at nccl-inspector logs/ --output_)" = '' ] || fail "completion: no command"
 mkdir "$TMP/some.logs"
-[ "$(complete_at nccl-inspector "$TMP/some.logs" --compression z)" = zstd ] || fail "completion: a folder of logs in place of a command"
+[ "$(complete_at nccl-inspector "$TMP/some.logs" --compression z)" = zstd ] ||
+  fail "completion: a folder of logs in place of a command"
 [ "$(complete_at nccl-inspector check lo)" = '' ] || fail "completion: files are bash's own"
 [ "$(FUNCTION=_nccl_sim complete_at nccl-sim --list)" = --list-scenarios ] || fail "completion: nccl-sim"
 
@@ -128,7 +138,9 @@ fi
 make -s man BUILD="${BUILD#"$PWD"/}" >"$TMP/out" 2>&1 || { fail "make man"; tail -n 20 "$TMP/out"; }
 mapfile -t groups < <(printf '%s\n' "${commands[@]}" | sed -n 's/ .*//p' | sort -u)
 [ "${#groups[@]}" -ge 2 ] || fail "groups of commands: ${groups[*]}"
-for c in "${commands[@]}" "${groups[@]}"; do [ -s "$BUILD/man/nccl-inspector-${c// /-}.1" ] || fail "no man page of $c"; done
+for c in "${commands[@]}" "${groups[@]}"; do
+  [ -s "$BUILD/man/nccl-inspector-${c// /-}.1" ] || fail "no man page of $c"
+done
 for c in "${commands[@]}"; do
   case $c in *\ *) grep -qF "\\fB${c//-/\\-}\\fR" "$BUILD/man/nccl-inspector-${c%% *}.1" || fail "$c is not in the man page of its group" ;; esac
 done
@@ -139,10 +151,12 @@ done
 mkdir -p "$TMP/alone/bin"
 cp "$sim" "$TMP/alone/bin/"
 (cd "$TMP" && code 1 "$TMP/alone/bin/nccl-sim" --list-scenarios)
-grep -qF "no scenarios in $TMP/alone/bin/../share/nccl-inspector/scenarios" "$TMP/out" || fail "no scenarios: the folders are not named"
+grep -qF "no scenarios in $TMP/alone/bin/../share/nccl-inspector/scenarios" "$TMP/out" ||
+  fail "no scenarios: the folders are not named"
 
 if command -v groff >/dev/null; then
-  for f in "$BUILD"/man/*.1 "$BUILD"/man/nccl-inspector-plugin.7; do # pages from docs/ have characters that ASCII has not
+  # pages from docs/ have characters that ASCII has not
+  for f in "$BUILD"/man/*.1 "$BUILD"/man/nccl-inspector-plugin.7; do
     groff -ww -man -Tascii -P-cbou "$f" >"$TMP/page" 2>"$TMP/warnings" || fail "$f: groff"
     [ ! -s "$TMP/warnings" ] || { fail "$f:"; cat "$TMP/warnings"; }
     grep -q '^SEE ALSO' "$TMP/page" || fail "$f: no end"

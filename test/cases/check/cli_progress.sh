@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How far a long command is: a line with the time left on a terminal once two seconds are over, nothing where there is no
-# terminal, JSON lines where they are asked for, in all commands that read logs.
+# How far a long command is: a line with the time left on a terminal once two seconds are over, nothing where
+# there is no terminal, JSON lines where they are asked for, in all commands that read logs.
 . "$(dirname "$0")/../../lib/case.sh"
 need python3
 "$BUILD/test/host/loggen" "$TMP/logs" --ranks 8 --node 8 --ops 2000 --format ours >/dev/null
@@ -17,7 +17,8 @@ last = read[-1]
 assert last["ranges_done"] == last["ranges"] >= 8 and last["bytes_done"] == last["bytes"] > 0, last
 done = [l["bytes_done"] for l in read]
 assert done == sorted(done), done
-if sys.argv[2].startswith("summary"): assert any(l["phase"] == "figures" for l in lines), {l["phase"] for l in lines}
+if sys.argv[2].startswith("summary"):
+    assert any(l["phase"] == "figures" for l in lines), {l["phase"] for l in lines}
 P
   # shellcheck disable=SC2086
   timeout 60 "$I" $c "$TMP/logs" >/dev/null 2>"$TMP/stderr" || [ $? -lt 5 ]

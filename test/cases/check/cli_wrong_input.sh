@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What every command says to wrong input: the path or the value by name, what is accepted, and the promised exit code.
+# What every command says to wrong input: the path or the value by name, what is accepted, and the promised
+# exit code.
 . "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector
 cd "$TMP"
@@ -28,9 +29,11 @@ says 64 "unrecognized option '--nonsense'" counters --nonsense
 says 64 "there is no command 'counters lst'" counters lst
 says 64 "--most=abc: want a size, such as 64M or 2G" snapshot --output copies --most abc
 # A folder of logs in place of a command is summary, and it is said; other paths are not.
-says 0 "nccl-inspector: logs is no command but a folder of logs: this is nccl-inspector summary logs" logs --output-dir by-folder --no-html --no-plots
+says 0 "nccl-inspector: logs is no command but a folder of logs: this is nccl-inspector summary logs" logs \
+  --output-dir by-folder --no-html --no-plots
 "$inspector" summary logs --output-dir by-name --no-html --no-plots >/dev/null
-diff -r -x output.log by-folder by-name || { echo "nccl-inspector LOGS is not nccl-inspector summary LOGS"; exit 1; }
+diff -r -x output.log by-folder by-name ||
+  { echo "nccl-inspector LOGS is not nccl-inspector summary LOGS"; exit 1; }
 mkdir -p above/job
 cp logs/* above/job/
 says 0 "above is no command but a folder of logs" above --output-dir by-above --no-html --no-plots
@@ -86,12 +89,14 @@ says 1 '.: Is a directory' trace logs -o .
 for o in 9-3 -1 abc 0- ''; do says 64 "--rank=$o: want ranks and ranges" trace logs "--rank=$o"; done
 says 64 '--coll=,: want names' trace logs --coll=,
 # ctl: what a rank would refuse.
-for t in 'events nix' 'events ,' 'events coll,-nix' 'sample 2' 'sample 1/0' 'sample 1/1000001' 'sample 1/5x' 'mark  ' 'flush later' \
+for t in 'events nix' 'events ,' 'events coll,-nix' 'sample 2' 'sample 1/0' 'sample 1/1000001' 'sample 1/5x' \
+  'mark  ' 'flush later' \
   'verbose maybe' 'preset heavy' 'do it'; do
   says 64 "\"$t\": " ctl logs "$t"
 done
 [ ! -e logs/nccl-inspector.control ]
-for t in 'events coll,p2p' 'events deep,-steps' 'events all' 'events none' 'sample 1/1000000' 'mark x' flush 'flush now'; do
+for t in 'events coll,p2p' 'events deep,-steps' 'events all' 'events none' 'sample 1/1000000' 'mark x' flush \
+  'flush now'; do
   says 2 "nccl-inspector.control: $t" ctl logs "$t" # a job that has ended
 done
 says 0 'no log lies in empty itself' ctl empty flush

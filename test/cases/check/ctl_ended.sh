@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# ctl on a job that runs, that was killed, that has ended: exit 0 where a process may listen, else 2 and a sentence.
+# ctl on a job that runs, that was killed, that has ended: exit 0 where a process may listen, else 2 and a
+# sentence.
 . "$(dirname "$0")/../../lib/hang.sh"
 ctl() { # CODE PATTERN WORDS...: exit code, and what it says on standard error ("": nothing)
   local want=$1 pattern=$2 rc=0
   shift 2
   "$INSPECTOR" ctl "$@" >"$TMP/out" 2>"$TMP/err" || rc=$?
   [ $rc = "$want" ] || { fail "ctl ${*#"$TMP/"}: exit $rc, expected $want"; cat "$TMP/err"; }
-  if [ -n "$pattern" ]; then grep -qE "$pattern" "$TMP/err" || { fail "ctl ${*#"$TMP/"} does not say: $pattern"; cat "$TMP/err"; }
+  if [ -n "$pattern" ]; then grep -qE "$pattern" "$TMP/err" ||
+    { fail "ctl ${*#"$TMP/"} does not say: $pattern"; cat "$TMP/err"; }
   else [ ! -s "$TMP/err" ] || { fail "ctl ${*#"$TMP/"} says:"; cat "$TMP/err"; }; fi
 }
 ended="nobody listens: all processes that logged into .* have ended\. .*nccl-inspector.control is for a job that begins there"
@@ -39,8 +41,10 @@ ctl 0 "" "$TMP/elsewhere" mark unknown
 run() { # NAME VARIABLE=VALUE...
   local to=$TMP/$1
   shift
-  env NCCL_PROFILER_PLUGIN="$PLUGIN" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$to" "$@" \
-    "$SIM" --job 1x2 --procs --iterations 60 --quiet >"$TMP/sim.out" 2>&1 || fail "nccl-sim: $(tail -n 2 "$TMP/sim.out")"
+  env NCCL_PROFILER_PLUGIN="$PLUGIN" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 \
+    NCCL_INSPECTOR_DUMP_DIR="$to" "$@" \
+    "$SIM" --job 1x2 --procs --iterations 60 --quiet >"$TMP/sim.out" 2>&1 ||
+    fail "nccl-sim: $(tail -n 2 "$TMP/sim.out")"
   ctl 2 "$ended" "$to" preset deep
 }
 run plain NCCL_INSPECTOR_DUMP_FORMAT=jsonl

@@ -39,7 +39,8 @@ def case(name, ranks, want, args=(), gz=False, notes=None, after=None):
         doc = json.loads(out)
         got = {p["code"]: p["count"] for p in doc["problems"]}
         got_notes = {p["code"] for p in doc["notes"]}
-        ok = got == want and rc == (2 if want else 0) and doc["verdict"] == ("INCOMPLETE" if want else "COMPLETE")
+        ok = (got == want and rc == (2 if want else 0) and
+              doc["verdict"] == ("INCOMPLETE" if want else "COMPLETE"))
         ok = ok and (notes is None or got_notes == notes)
         rc2, text, _ = run(*args, d)
         last = text.strip().split("\n")[-1]
@@ -83,13 +84,16 @@ case("last record lost", edited(0, lambda x: x.lines.pop(22)), {"written": 1, "m
 case("record double", edited(1, lambda x: x.lines.insert(9, x.lines[9])), {"written": 1, "double": 1})
 case("killed", edited(0, lambda x: [x.lines.pop() for _ in range(3)]), {"no_final": 1, "no_end": 1})
 case("no last line", edited(0, lambda x: x.lines.pop()), {"no_end": 1})
-case("nothing but the first line", edited(0, lambda x: [x.lines.pop() for _ in range(30)]), {"no_end": 1, "ranks": 1})
+case("nothing but the first line", edited(0, lambda x: [x.lines.pop() for _ in range(30)]),
+     {"no_end": 1, "ranks": 1})
 case("killed, recovered", edited(0, lambda x: [x.lines.pop(), x.process(), x.process_end()]), {})
 case("killed with a hole", edited(0, lambda x: [x.lines.pop() for _ in range(3)] + [x.lines.pop(5)]),
      {"no_final": 1, "no_end": 1, "missing": 1})
 case("bad line", edited(0, lambda x: x.lines.insert(4, "{bad")), {"bad_lines": 1})
 case("blank line", edited(0, lambda x: x.lines.insert(4, "")), {})
-case("bad byte", [job()[0], ("x.log", "\n".join(job()[1].lines).encode().replace(b"AllReduce", b"AllRed\xff", 1) + b"\n")],
+case("bad byte", [job()[0], ("x.log",
+                             "\n".join(job()[1].lines).encode().replace(b"AllReduce", b"AllRed\xff", 1) +
+                             b"\n")],
      {"bad_lines": 1, "written": 1, "missing": 1}, notes={"mixed"})
 case("future kind", edited(0, lambda x: x.add("future", {"a": [1]})), {}, notes={"unknown_kind"})
 case("nothing but empty files", [("x.log", b""), ("y.log", b"")], {"nothing": 2}, notes={"empty"})
@@ -113,13 +117,16 @@ def gap(n, cause="pool_full"):
 
 def unfinished(sn):
     return ("incomplete", {"kind": "coll", "func": "AllReduce", "sn": sn, "rec_sn": sn, "msg_size_bytes": 8,
-                           "channels_expected": None, "channels_started": 1, "channels_stopped": 0, "enqueue_ns": T0,
+                           "channels_expected": None, "channels_started": 1, "channels_stopped": 0,
+                           "enqueue_ns": T0,
                            "age_ms": 10, "why": "finalize"})
 
 
-case("dropped", edited(0, stats(Rank.kind(23, dropped={"pool_full": 3}), before=[gap(3)])), {"dropped": 3}, notes={"uneven"})
+case("dropped", edited(0, stats(Rank.kind(23, dropped={"pool_full": 3}), before=[gap(3)])), {"dropped": 3},
+     notes={"uneven"})
 case("dropped untold", edited(0, stats(Rank.kind(23, dropped={"pool_full": 3}))), {"dropped": 3, "stated": 3})
-case("new cause", edited(0, stats(Rank.kind(23, dropped={"meteor": 3}), before=[gap(3, "meteor")])), {"dropped": 3})
+case("new cause", edited(0, stats(Rank.kind(23, dropped={"meteor": 3}), before=[gap(3, "meteor")])),
+     {"dropped": 3})
 case("filtered", edited(0, stats(Rank.kind(25, filtered={"min_size": 5}))), {}, notes={"filtered", "uneven"})
 case("incomplete", edited(0, stats(Rank.kind(21, incomplete=1), before=[unfinished(20)])), {"incomplete": 1})
 case("in flight", edited(0, stats(Rank.kind(22, in_flight=2))), {"in_flight": 2})
@@ -127,11 +134,13 @@ case("late", edited(0, stats(Rank.kind(20, late=1))), {"late": 1})
 case("wrong sum", edited(0, stats(Rank.kind(26, written=20))), {"sum": 6, "missing": 6})
 case("more than started", edited(0, stats(Rank.kind(18, written=20))), {"sum": 4})
 case("live line in the middle", edited(0, stats(Rank.kind(20), before=[
-    ("dump_stats", {"coll_records": 0, "final": False, "coll": Rank.kind(5, written=1, in_flight=9), "p2p": Rank.kind(0), "strays": {}})])), {})
+    ("dump_stats", {"coll_records": 0, "final": False, "coll": Rank.kind(5, written=1, in_flight=9),
+                    "p2p": Rank.kind(0), "strays": {}})])), {})
 case("flushes do not add up", edited(0, stats(Rank.kind(20), n=19)), {"stated": 1})
 case("clock in 1970", edited(0, sub(2, str(T0), "5")), {"clock": 1})
 case("clock backwards", edited(0, sub(27, '"ticks":2501000000', '"ticks":5')), {"clock": 1})
-case("clock drifts", edited(0, sub(27, '"monotonic_ns":1005000000', '"monotonic_ns":1505000000')), {"clock": 1})
+case("clock drifts", edited(0, sub(27, '"monotonic_ns":1005000000', '"monotonic_ns":1505000000')),
+     {"clock": 1})
 case("clock without rate", edited(0, sub(2, '"ns_per_tick":0.4', '"ns_per_tick":null')), {"clock": 1})
 
 
@@ -222,7 +231,8 @@ def nv(v, ops, drop=0, marker=False, bare=False, start=0):
         out.append(h + ',"dump_stats":{"coll_records":%d,"coll_dropped_total":%d,"coll_dropped_since_last_dump":0,'
                    '"p2p_records":0,"p2p_dropped_total":0,"p2p_dropped_since_last_dump":0}}' % (marker, drop))
     for i in ops:
-        out.append(("{" if bare else h + ",") + '"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":8192,'
+        out.append(("{" if bare else h + ",") +
+                   '"coll_perf":{"coll":"AllReduce","coll_sn":%d,"coll_msg_size_bytes":8192,'
                    '"coll_exec_time_us":5,"coll_algobw_gbs":"nan","coll_busbw_gbs":1.000000}}' % (i + start))
     return "".join(l + "\r\n" for l in out).encode()
 
@@ -234,7 +244,9 @@ case("nvidia 4.0 double", [("a.log", nv("v4.0", [0, 1, 1, 2]))], {"double": 1})
 case("nvidia 4.1 drops", [("a.log", nv("v4.1", range(9), drop=7, marker=9))], {"dropped": 7})
 case("nvidia 4.3", [("a.log", nv("v4.3", range(9), marker=9, bare=True) + nv("v4.3", [], marker=0))], {})
 case("nvidia 4.3 short", [("a.log", nv("v4.3", range(9), marker=11, bare=True))], {"marker": 2})
-case("nvidia 4.4 more", [("a.log", nv("v4.4", range(9), marker=7, bare=True) + nv("v4.4", range(7, 9), marker=2, bare=True))],
+case("nvidia 4.4 more", [("a.log",
+                          nv("v4.4", range(9), marker=7, bare=True) +
+                          nv("v4.4", range(7, 9), marker=2, bare=True))],
      {"orphans": 2})
 case("nvidia 4.4 none announced", [("a.log", nv("v4.4", range(3), marker=0, bare=True))], {"orphans": 3})
 case("nvidia 4.4 cut", [("a.log", nv("v4.4", range(9), marker=9, bare=True)[:-40])], {"marker": 1, "cut": 1})
@@ -245,7 +257,8 @@ case("nvidia 4.4 two communicators",
 
 def nv_proxy(count, kinds):
     """A marker of so many records, and such lines behind it."""
-    out = nv("v4.4", [], marker=0).replace(b'_last_dump":0}}', b'_last_dump":0,"proxy_records":%d}}' % count, 1)
+    out = nv("v4.4", [], marker=0).replace(b'_last_dump":0}}', b'_last_dump":0,"proxy_records":%d}}' % count,
+                                           1)
     for kind in kinds:
         steps = b',"is_final":true,"steps":[{"proxy_step_sn":1,"step":0,"trans_size_bytes":100,"total_us":4,"wire_us":1}]'
         out += (b'{"proxy_trace":{"record_type":"%s","record_sn":1,"parent_type":"coll","parent_sn":0,"proxy_op_sn":3,"channel_id":0,'
@@ -266,13 +279,18 @@ def two_jobs(d, hash):
 
 case("nvidia same name twice", [("a.log", nv("v4.0", range(9)))], {}, after=lambda d: two_jobs(d, b"0xdef"))
 case("nvidia copied", [("a.log", nv("v4.0", range(9)))], {"double": 9}, after=lambda d: two_jobs(d, b"0xabc"))
-case("nvidia gz two members", [("a.log.gz", gzip.compress(nv("v4.0", range(4))) + gzip.compress(nv("v4.0", range(4, 9))))], {})
-case("nvidia gz damaged", [("a.log.gz", gzip.compress(nv("v4.0", range(4))) + b"not gzip" + gzip.compress(nv("v4.0", range(4, 9))))],
+case("nvidia gz two members", [("a.log.gz",
+                                gzip.compress(nv("v4.0", range(4))) +
+                                gzip.compress(nv("v4.0", range(4, 9))))], {})
+case("nvidia gz damaged", [("a.log.gz",
+                            gzip.compress(nv("v4.0", range(4))) + b"not gzip" +
+                            gzip.compress(nv("v4.0", range(4, 9))))],
      {"damaged": 1})
 case("long line", [("a.log", nv("v4.0", range(9)) + b'{"x":"' + b"y" * 3000000 + b'"}\n')], {"bad_lines": 1})
 
 # Usage and failures.
-for args, want in ((["--nonsense"], 64), ([], 64), (["--expect", "AllReduce", DIR], 64), (["--expect", "=5", DIR], 64),
+for args, want in ((["--nonsense"], 64), ([], 64), (["--expect", "AllReduce", DIR], 64),
+                   (["--expect", "=5", DIR], 64),
                    (["--expect", "A=-5", DIR], 64), ([DIR + "/nowhere"], 1), (["--help"], 0)):
     cases += 1
     rc, out, err = run(*args)
@@ -302,4 +320,5 @@ PY
 
 # Many hosts are counted, not estimated.
 "$BUILD/test/host/loggen" "$TMP/many" --ranks 120 --node 2 --ops 20 --format ours
-"$BIN" check "$TMP/many" >"$TMP/out" && grep -q '120 processes on 60 hosts$' "$TMP/out" || { echo "FAILED many hosts"; head -n 3 "$TMP/out"; exit 1; }
+"$BIN" check "$TMP/many" >"$TMP/out" && grep -q '120 processes on 60 hosts$' "$TMP/out" ||
+  { echo "FAILED many hosts"; head -n 3 "$TMP/out"; exit 1; }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Every example line of docs/format.md parses, is of the kind the page says, and has no key the parser does not know.
+# Every example line of docs/format.md parses, is of the kind the page says, and has no key the parser does
+# not know.
 . "$(dirname "$0")/../../lib/case.sh"
 BIN=${NI_BIN:-$BUILD/nccl-inspector}
 need python3
@@ -25,7 +26,8 @@ for f in glob.glob("format/*.def"):
     want |= set(re.findall(r'^(?:KIND|OPERATION)\("(\w+)"', open(f).read(), re.M))
 assert len(want) >= 25 and kinds == want, "examples of %s missing or extra" % (kinds ^ want)
 open(sys.argv[2] + "/x.jsonl", "w").write("".join(l + "\n" for l in out))
-doc = json.loads(subprocess.run([sys.argv[1], "check", "--json", sys.argv[2]], capture_output=True, text=True).stdout)
+doc = json.loads(subprocess.run([sys.argv[1], "check", "--json", sys.argv[2]], capture_output=True,
+                                text=True).stdout)
 assert doc["lines"] == len(out) and doc["bad_lines"] == 0, doc["bad_line_samples"]
 assert doc["unknown_keys"] == 0 and doc["unknown_kinds"] == {}, "a key of the page is unknown to the parser"
 print("%d example lines" % len(out))

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Golden output: test/golden/<case>/ holds args (run in that folder), stdout.exact and rc. NI_GOLDEN_UPDATE=1 rewrites.
+# Golden output: test/golden/<case>/ holds args (run in that folder), stdout.exact and rc. NI_GOLDEN_UPDATE=1
+# rewrites.
 . "$(dirname "$0")/../../lib/case.sh"
 BIN=$(realpath -e "${NI_BIN:-$BUILD/nccl-inspector}") || fatal "no nccl-inspector: make first"
 out=$TMP/out

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Logs of earlier plugins, whose steps stand in their operations' lines, are read as those with a line for each step.
+# Logs of earlier plugins, whose steps stand in their operations' lines, are read as those with a line for
+# each step.
 # test/data/nested: two ranks of the simulator, operations of 70 steps, one of which never ends; with
-# NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_PROXY_OUTPUT_MODE=nested, written by the last plugin that had that setting.
+# NCCL_INSPECTOR_EVENTS=trace NCCL_INSPECTOR_PROXY_OUTPUT_MODE=nested, written by the last plugin that had
+# that setting.
 . "$(dirname "$0")/../../lib/case.sh"
 need "$INSPECTOR" python3
 NESTED=test/data/nested
@@ -11,7 +13,8 @@ flat() {
   mkdir -p "$2"
   python3 - "$1" "$2/steps.jsonl" <<'P'
 import glob, gzip, json, sys
-SHARED = ("parent_type", "parent_sn", "proxy_op_sn", "channel_id", "peer", "direction", "timing_source", "parent_func")
+SHARED = ("parent_type", "parent_sn", "proxy_op_sn", "channel_id", "peer", "direction", "timing_source",
+          "parent_func")
 def flat(l):
     p = l.get("proxy_trace")
     if not p:
@@ -42,26 +45,31 @@ sys.exit(codes != sys.argv[2:] and "%s, %s" % (codes, doc["events_by"]))
 P
 }
 checked $NESTED in_flight
-grep -q '"lines":118,.*"proxy_lines":38,"bad_lines":0,"unknown_keys":0,.*"proxyop":16,.*"steps":1330}' "$TMP/json" || fail "check counts others"
+grep -q '"lines":118,.*"proxy_lines":38,"bad_lines":0,"unknown_keys":0,.*"proxyop":16,.*"steps":1330}' \
+  "$TMP/json" || fail "check counts others"
 # It misses a single step, and a line that holds some.
 mkdir "$TMP/step" "$TMP/line"
 zcat $NESTED/*.gz | sed '0,/,"steps":\[{[^}]*},/s//,"steps":[/' >"$TMP/step/steps.jsonl"
 checked "$TMP/step" events in_flight
-zcat $NESTED/*.gz | sed '0,/"record_type":"proxy_op".*"steps":\[{/{/"record_type":"proxy_op".*"steps":\[{/d}' >"$TMP/line/steps.jsonl"
+zcat $NESTED/*.gz |
+  sed '0,/"record_type":"proxy_op".*"steps":\[{/{/"record_type":"proxy_op".*"steps":\[{/d}' \
+  >"$TMP/line/steps.jsonl"
 checked "$TMP/line" events in_flight stated
 
 # The timeline draws both alike, all of it and a part.
 for how in "" "--coll=AllReduce"; do
   for logs in $NESTED "$TMP/flat"; do
     # shellcheck disable=SC2086
-    "$INSPECTOR" trace $how "$logs" -o "$TMP/trace.$(basename "$logs")" >/dev/null || [ $? = 2 ] || fail "trace of $logs"
+    "$INSPECTOR" trace $how "$logs" -o "$TMP/trace.$(basename "$logs")" >/dev/null || [ $? = 2 ] ||
+      fail "trace of $logs"
   done
   python3 - "$TMP/trace." <<'P' || fail "timelines $how"
 import sys
 sys.path.insert(0, "test/lib")
 import trace_check
 nested, flat = (trace_check.load(sys.argv[1] + n) for n in ("nested", "flat"))
-look = lambda x: sorted(repr((x.start + s["t"], s["d"], s["name"], s["process"], s["track"], s["cat"], sorted(s["args"].items()))) for s in x.slices)
+look = lambda x: sorted(repr((x.start + s["t"], s["d"], s["name"], s["process"], s["track"], s["cat"],
+                              sorted(s["args"].items()))) for s in x.slices)
 n = sum("network steps" in s["track"] for s in nested.slices)
 assert look(nested) == look(flat) and n > 500, (len(nested.slices), len(flat.slices), n)
 print("ok  ", n, "steps drawn")
@@ -71,7 +79,8 @@ done
 # The others look at operations: the same, but for what they say of the files.
 for logs in $NESTED "$TMP/flat"; do
   name=$(basename "$logs")
-  "$INSPECTOR" summary --json --output-dir "$TMP/$name.out" --no-plots --no-html "$logs" >"$TMP/summary.$name" || [ $? = 2 ] || fail "summary $name"
+  "$INSPECTOR" summary --json --output-dir "$TMP/$name.out" --no-plots --no-html "$logs" \
+    >"$TMP/summary.$name" || [ $? = 2 ] || fail "summary $name"
   "$INSPECTOR" show --json --comm world --sn 0 "$logs" >"$TMP/show.$name" || fail "show $name"
   "$INSPECTOR" convert --quiet --bulk "$TMP/bulk.$name" "$logs" || [ $? = 2 ] || fail "convert $name"
 done

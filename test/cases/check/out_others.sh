@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What trace, summary and ctl write where other users can write, too: nothing of anybody else is overwritten, and what is
-# refused is refused with a sentence. Folders that are shared on purpose work. As root, with uids 64001 to 64003.
+# What trace, summary and ctl write where other users can write, too: nothing of anybody else is overwritten,
+# and what is refused is refused with a sentence. Folders that are shared on purpose work. As root, with uids
+# 64001 to 64003.
 umask 022
 . "$(dirname "$0")/../../lib/case.sh"
 I=$BUILD/nccl-inspector
@@ -10,7 +11,8 @@ cp "$I" "$TMP/nccl-inspector"
 I=$TMP/nccl-inspector
 chmod 755 "$TMP" "$I"
 "$BUILD/test/host/loggen" "$TMP/logs" --ranks 2 --node 2 --ops 20
-python3 test/lib/trace_logs.py "$TMP/timed" "$TMP/truth" --hosts 2 --seconds 1 --ops 20 --offset 0,0 --drift 0,0
+python3 test/lib/trace_logs.py "$TMP/timed" "$TMP/truth" --hosts 2 --seconds 1 --ops 20 --offset 0,0 \
+  --drift 0,0
 chmod -R go+rX "$TMP/logs" "$TMP/timed"
 as() { setpriv --reuid "$1" --regid "$1" --groups "$2" "${@:3}"; }
 folder() { # owner group mode -> $D
@@ -30,7 +32,9 @@ victim() { # owner -> $TMP/victim, which nobody may change
   printf 'precious\n' >"$TMP/victim"
   chown "$1" "$TMP/victim"
 }
-untouched() { [ "$(cat "$TMP/victim")" = precious ] || { fail "$1: a file elsewhere was overwritten"; victim 0; }; }
+untouched() {
+  [ "$(cat "$TMP/victim")" = precious ] || { fail "$1: a file elsewhere was overwritten"; victim 0; }
+}
 python() { # uid, group, words...: the program on standard input, as another user wherever python lies
   { printf '%s\n' 'import os, sys, time' 'uid, gid = int(sys.argv[1]), int(sys.argv[2])' 'os.setgroups([gid])' \
       'os.setresgid(gid, gid, gid)' 'os.setresuid(uid, uid, uid)'
@@ -49,7 +53,8 @@ refusal=' belongs to uid 64002, who could .*\. Give a folder of your own'
 victim 0
 folder 64002 64002 755
 plant
-gives 1 "^nccl-inspector trace: $D/t.json: $D$refusal, or run as that user" "$I" trace "$TMP/timed" -o "$D/t.json"
+gives 1 "^nccl-inspector trace: $D/t.json: $D$refusal, or run as that user" "$I" trace "$TMP/timed" -o \
+  "$D/t.json"
 untouched "trace by root into the folder of another user"
 victim 64001
 folder 64002 64002 1777
@@ -66,7 +71,8 @@ gives 1 "$D$refusal" "$I" summary "$TMP/logs" --output-dir "$D/way" --no-plots -
 gives 1 "$D$refusal" "$I" trace "$TMP/timed" -o "$D/way/t.json"
 [ -z "$(ls -A "$TMP/ours")" ] || fail "root followed a link of another user: $(ls -A "$TMP/ours")"
 
-# A temporary folder that is swapped for one with links, while summary runs: in a folder of his own, and in a shared one.
+# A temporary folder that is swapped for one with links, while summary runs: in a folder of his own, and in a
+# shared one.
 swap() { # group
   (python 64002 "$1" "$D/out" "$TMP/victim") >"$TMP/swapped" <<'END' &
 out, target = sys.argv[3:5]
@@ -94,13 +100,15 @@ raced() { # who, uid, group of the run
   wait_for 10 test -s "$TMP/swapped" || fail "nothing is swapped"
   for i in $(seq 20); do
     [ "$i" -le 6 ] || ! grep -q swapped "$TMP/swapped" || break
-    timeout 20 setpriv --reuid "$2" --regid "$2" --groups "$3" "$I" summary "$TMP/logs" --output-dir "$D/out" --force \
+    timeout 20 setpriv --reuid "$2" --regid "$2" --groups "$3" "$I" summary "$TMP/logs" --output-dir \
+      "$D/out" --force \
       --no-plots -q >"$TMP/said" 2>&1 || true
   done
   kill "$attacker"
   wait "$attacker" 2>/dev/null || true
   untouched "summary by $1"
-  [ -z "$(find "$TMP/elsewhere" -type f)" ] || fail "summary by $1 wrote into $(find "$TMP/elsewhere" -type f | head -n 1)"
+  [ -z "$(find "$TMP/elsewhere" -type f)" ] ||
+    fail "summary by $1 wrote into $(find "$TMP/elsewhere" -type f | head -n 1)"
   rm -rf "$TMP/elsewhere"
 }
 victim 0
@@ -109,7 +117,8 @@ mkdir "$D/out"
 chown 64002:64002 "$D/out"
 swap 64002
 raced "root, into a folder of another user" 0 0
-gives 1 "^nccl-inspector summary: $D/out: $D$refusal" "$I" summary "$TMP/logs" --output-dir "$D/out" --force --no-plots
+gives 1 "^nccl-inspector summary: $D/out: $D$refusal" "$I" summary "$TMP/logs" --output-dir "$D/out" --force \
+  --no-plots
 [ -z "$(find "$D" -user 0)" ] || fail "root left something: $(find "$D" -user 0)"
 victim 64001
 folder 64001 64003 2775
@@ -119,14 +128,17 @@ swap 64003
 raced "a user, into a folder of his group" 64001 64003
 grep -q swapped "$TMP/swapped" || fail "the temporary folder was never swapped: nothing was tested"
 
-# A project that users share: another one's folder, written by group. What comes has the folder's group and the umask's mode.
+# A project that users share: another one's folder, written by group. What comes has the folder's group and
+# the umask's mode.
 folder 64002 64003 2775
 gives 0 "$D/s/report.html" as 64001 64003 "$I" summary "$TMP/logs" --output-dir "$D/s"
 gives 0 "$D/s/report.html" as 64001 64003 "$I" summary "$TMP/logs" --output-dir "$D/s" # in place of the first
 gives 0 "$D/t.json" as 64001 64003 "$I" trace "$TMP/timed" -o "$D/t.json"
 gives 0 "$D/t.json" as 64001 64003 "$I" trace "$TMP/timed" -o "$D/t.json"
-[ -z "$(find "$D" -mindepth 1 ! -group 64003)" ] || fail "not of the folder's group: $(find "$D" -mindepth 1 ! -group 64003)"
-[ "$(stat -c %a "$D/t.json" "$D/s/summary/summary.csv" "$D/s/output.log" | sort -u)" = 644 ] || fail "not the umask's modes"
+[ -z "$(find "$D" -mindepth 1 ! -group 64003)" ] ||
+  fail "not of the folder's group: $(find "$D" -mindepth 1 ! -group 64003)"
+[ "$(stat -c %a "$D/t.json" "$D/s/summary/summary.csv" "$D/s/output.log" | sort -u)" = 644 ] ||
+  fail "not the umask's modes"
 [ -z "$(find "$D" -name '.tmp-*')" ] || fail "temporary files are left"
 # Root's own /tmp, for everybody; and a folder of root's that everybody may write to.
 folder 0 0 1777
@@ -136,7 +148,8 @@ for u in 0 64001; do
 done
 # A killed run of another user is not ours to clear away.
 as 64002 64002 mkdir "$D/0/out/.tmp-77" 2>/dev/null && fail "the folder is not closed to others"
-mkdir "$D/0/out/.tmp-77" && touch "$D/0/out/.tmp-77/.lock" "$D/0/out/.tmp-77/x" && chown -R 64002 "$D/0/out/.tmp-77"
+mkdir "$D/0/out/.tmp-77" && touch "$D/0/out/.tmp-77/.lock" "$D/0/out/.tmp-77/x" &&
+  chown -R 64002 "$D/0/out/.tmp-77"
 gives 0 "$D/0/out" "$I" summary "$TMP/logs" --output-dir "$D/0/out" --no-plots
 [ -e "$D/0/out/.tmp-77/x" ] || fail "root cleared a temporary folder of another user"
 
@@ -146,13 +159,16 @@ folder 0 0 1777
 as 64002 64002 bash -c "printf '@5 events none\n@9223372036854775806 mark mine\n' >$D/$F"
 gives 0 "2 lines of a file that another user could write to, are no longer in $D/$F" "$I" ctl "$D" flush
 [ "$(stat -c %u "$D/$F")" = 0 ] || fail "ctl: not root's file"
-grep -qvE '^@1[0-9]{18} flush$' "$D/$F" && fail "ctl kept lines of another user, or their number: $(cat "$D/$F")"
+grep -qvE '^@1[0-9]{18} flush$' "$D/$F" &&
+  fail "ctl kept lines of another user, or their number: $(cat "$D/$F")"
 gives 0 "mark second" "$I" ctl "$D" mark second
-[ "$(cut -d' ' -f2- "$D/$F")" = "$(printf 'flush\nmark second')" ] || fail "ctl did not keep its own: $(cat "$D/$F")"
+[ "$(cut -d' ' -f2- "$D/$F")" = "$(printf 'flush\nmark second')" ] ||
+  fail "ctl did not keep its own: $(cat "$D/$F")"
 chmod 666 "$D/$F"
 echo '@7 mark smuggled' | as 64002 64002 tee -a "$D/$F" >/dev/null 2>&1 || echo '@7 mark smuggled' >>"$D/$F"
 gives 0 "3 lines of a file that another user could write to, are no longer in $D/$F" "$I" ctl "$D" mark third
-[ "$(cut -d' ' -f2- "$D/$F")" = "mark third" ] || fail "ctl kept lines of a file that everybody may write to: $(cat "$D/$F")"
+[ "$(cut -d' ' -f2- "$D/$F")" = "mark third" ] ||
+  fail "ctl kept lines of a file that everybody may write to: $(cat "$D/$F")"
 # A user is told whose file it is; links and pipes are refused by all.
 gives 1 "$F: .*belongs to another user" as 64001 64001 "$I" ctl "$D" flush
 rm "$D/$F"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Logs, black boxes, paths and arguments full of text that steers terminals and spreadsheets: nothing of it comes out of any
-# command as it went in, in no stream, no text file, no cell, no file name.
+# Logs, black boxes, paths and arguments full of text that steers terminals and spreadsheets: nothing of it
+# comes out of any command as it went in, in no stream, no text file, no cell, no file name.
 . "$(dirname "$0")/../../lib/hang.sh"
 INSPECTOR=$(realpath "$INSPECTOR") tool="python3 $PWD/test/lib/text_hostile.py"
 out=$TMP/out n=0
@@ -11,13 +11,16 @@ say() { # EXPECTED-CODES NAME[.json] COMMAND ARGS...: its streams into $out
   shift 2
   n=$((n + 1))
   (cd "$TMP/$evil" && timeout 60 "$INSPECTOR" "$@") >"$out/$n-$name" 2>"$out/$n-$name.err" || rc=$?
-  [[ " $want " = *" $rc "* ]] || { fail "$name: exit code $rc, $want expected"; tail -n 5 "$out/$n-$name.err" | cat -v; }
+  [[ " $want " = *" $rc "* ]] ||
+    { fail "$name: exit code $rc, $want expected"; tail -n 5 "$out/$n-$name.err" | cat -v; }
 }
 
 # ---- logs of a job of two nodes, of two that hang, and of one that was killed with its black boxes ----
 export NCCL_INSPECTOR_ENABLE=1
-NCCL_INSPECTOR_EVENTS=all NCCL_INSPECTOR_DUMP_DIR=$TMP/plain NCCL_INSPECTOR_BLACKBOX=0 SLURM_JOB_ID=$evil timeout 50 "$SIM" \
-  --quiet --plugin "$PLUGIN" --job 2x2 --procs --iterations 12 --set straggler=1 --set straggler_ms=3 >/dev/null
+NCCL_INSPECTOR_EVENTS=all NCCL_INSPECTOR_DUMP_DIR=$TMP/plain NCCL_INSPECTOR_BLACKBOX=0 SLURM_JOB_ID=$evil \
+  timeout 50 "$SIM" \
+  --quiet --plugin "$PLUGIN" --job 2x2 --procs --iterations 12 --set straggler=1 --set straggler_ms=3 \
+  >/dev/null
 python3 test/lib/hang_logs.py "$TMP/plain-hang" AllReduce AllGather
 logs=$TMP/$evil/logs stuck=$TMP/$evil/stuck
 $tool logs "$TMP/plain" "$logs"
@@ -38,7 +41,9 @@ say 2 summary-default summary "$logs" --no-plots --no-html --dataset
 say 2 summary.json summary "$logs" --output-dir "$TMP/$evil/second" --no-plots --no-html --json
 say 2 nccl-tests summary "$logs" --output-dir "$TMP/$evil/third" --no-plots --no-html --format nccl-tests
 say "0 1 2" compat summary "$logs" --output-dir "$TMP/$evil/fourth" --compat --no-plots
-for f in summary second third fourth logs-analysis; do [ -d "$TMP/$evil/$f" ] && mv "$TMP/$evil/$f" "$out/"; done
+for f in summary second third fourth logs-analysis; do
+  [ -d "$TMP/$evil/$f" ] && mv "$TMP/$evil/$f" "$out/"
+done
 mv "$TMP/$evil"/*.json "$TMP/$evil"/*.json.gz "$out/" || fail "no timeline"
 ls "$out"/summary/summary/*_A*AAA.svg "$out"/summary/summary/*/*/*.svg >"$TMP/pictures" 2>&1 ||
   fail "a function with a long name has no picture"
@@ -57,7 +62,8 @@ say 64 since summary "$logs" --since "$evil"
 say "1 64" ctl ctl "$TMP/$evil" "$evil"
 say "1 64" ctl-none ctl "$TMP/$evil/none" off
 (
-  export NCCL_PROFILER_PLUGIN="$TMP/$evil/plugin.so" NCCL_INSPECTOR_DUMP_DIR="$TMP/$evil/d" "NCCL_INSPECTOR_$evil=1"
+  export NCCL_PROFILER_PLUGIN="$TMP/$evil/plugin.so" NCCL_INSPECTOR_DUMP_DIR="$TMP/$evil/d" \
+    "NCCL_INSPECTOR_$evil=1"
   export NCCL_INSPECTOR_POOL_GROW="$evil" LD_LIBRARY_PATH="$TMP/$evil" SLURM_JOB_ID="$evil"
   say "0 2" doctor doctor --no-sim
   say "0 2" doctor.json doctor --no-sim --json --nccl "$TMP/$evil/libnccl.so.2"
@@ -83,6 +89,7 @@ say "0 1 2" snapshot-box-dir snapshot --box-dir "$boxes" --output "$TMP/$evil/co
 say "0 2" recover recover "$boxes" "$TMP/$evil/killed" --output "$TMP/$evil/parts"
 say "0 2" recover.json recover "$boxes" --output "$TMP/$evil/parts2" --json
 
-$tool look "$out" >"$TMP/found" || { fail "hostile text came through"; head -n 40 "$TMP/found" | cut -c1-300; }
+$tool look "$out" >"$TMP/found" ||
+  { fail "hostile text came through"; head -n 40 "$TMP/found" | cut -c1-300; }
 tail -n 1 "$TMP/found"
 finish

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# hang says of logs whose hosts disagree on the time what it says of the same logs with clocks that agree, and whose clock it is.
+# hang says of logs whose hosts disagree on the time what it says of the same logs with clocks that agree, and
+# whose clock it is.
 . "$(dirname "$0")/../../lib/case.sh"
 cd "$TMP"
 mkdir right none
@@ -34,5 +35,6 @@ for s in 3, -40, 317:
 sys.exit(bad > 0 or right["answer"] == "no_hang")
 P
 "$INSPECTOR" hang by317 --box-dir none --no-index >text || true
-grep -qE '^CLOCKS: the clock of node-1 is 317 s ahead of node-0.s; times here are corrected' text || fail "$(cat text)"
+grep -qE '^CLOCKS: the clock of node-1 is 317 s ahead of node-0.s; times here are corrected' text ||
+  fail "$(cat text)"
 finish

@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
-# CPUs were starved in the first half of a run: clock lines state offsets of GPUs' clocks that are 5 to 60 ms too large, and GPU times
-# are as much too late, until a stamp is delivered in time. What summary finds of the late rank, what it costs, who waited and how long
-# the run took are as without that, and no host's clock is said to have been set; so it is for shards, threads and the index, and for
-# files that end, or are cut into parts, in the middle of it. Where it is no delivery but a clock that somebody set, times stay as the log has them.
+# CPUs were starved in the first half of a run: clock lines state offsets of GPUs' clocks that are 5 to 60 ms
+# too large, and GPU times are as much too late, until a stamp is delivered in time. What summary finds of the
+# late rank, what it costs, who waited and how long the run took are as without that, and no host's clock is
+# said to have been set; so it is for shards, threads and the index, and for files that end, or are cut into
+# parts, in the middle of it. Where it is no delivery but a clock that somebody set, times stay as the log has
+# them.
 . "$(dirname "$0")/../../lib/case.sh"
-"$BUILD/test/ni-jobs" --layout A --kind late --size 10 --seed 4 --steps 24 --stored --out "$TMP/right" >/dev/null
+"$BUILD/test/ni-jobs" --layout A --kind late --size 10 --seed 4 --steps 24 --stored --out "$TMP/right" \
+  >/dev/null
 cd "$TMP"
 starve() { python3 "$ROOT/test/lib/starve_clock.py" "$@"; }
 starve right starved 0.45
 starve right cut 0.45 cut
 starve right set 0.45 set
-summary() { "$INSPECTOR" summary "$1" --no-plots --no-html --no-parquet --output-dir "$2" "${@:3}" >"$2.txt"; }
+summary() {
+  "$INSPECTOR" summary "$1" --no-plots --no-html --no-parquet --output-dir "$2" "${@:3}" >"$2.txt"
+}
 summary right out-right --no-index
 for d in starved cut; do
   summary $d out-$d --no-index --jobs 1
@@ -21,7 +26,9 @@ for d in starved cut; do
   summary $d out-indexed
   summary $d since --since +0.2s --no-index
   summary $d since-indexed --since +0.2s
-  for i in 1 2 3; do "$INSPECTOR" summary $d --shard "$i/3" --partial "p$i" --no-parquet --quiet >/dev/null; done
+  for i in 1 2 3; do
+    "$INSPECTOR" summary $d --shard "$i/3" --partial "p$i" --no-parquet --quiet >/dev/null
+  done
   "$INSPECTOR" merge --output-dir m123 --no-plots --no-html p1 p2 p3 >/dev/null
   "$INSPECTOR" merge --output-dir m312 --no-plots --no-html p3 p1 p2 >/dev/null
   for x in out-four out-indexed m123 m312; do

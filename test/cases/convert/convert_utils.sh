@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# dftracer-utils reads what `convert --pfw` writes, and our raw logs by contrib/dftracer/nccl-inspector.yaml: counts, times and
-# bytes are those of the logs.
+# dftracer-utils reads what `convert --pfw` writes, and our raw logs by contrib/dftracer/nccl-inspector.yaml:
+# counts, times and bytes are those of the logs.
 . "$(dirname "$0")/../../lib/case.sh"
 python=$("$ROOT/test/foreign/setup.sh" dftracer-utils==0.0.14)
 cd "$TMP"
@@ -23,15 +23,18 @@ pfw = {int(x["pid"]): x for x in map(json.loads, open("pfw.out"))}
 assert sorted(pfw) == [0, 1, 2, 3] and sum(x["count"] for x in pfw.values()) == 800, pfw
 for r, x in pfw.items():
     us = [o["coll_exec_time_us"] for o in rank(r)]
-    assert (x["cat"], x["name"], x["sum_dur"], x["min_dur"], x["max_dur"]) == ("comm", "AllReduce", sum(us), min(us), max(us)), x
+    assert (x["cat"], x["name"], x["sum_dur"], x["min_dur"],
+            x["max_dur"]) == ("comm", "AllReduce", sum(us), min(us), max(us)), x
     assert x["sum_size_sum"] == 200 << 20, x
 assert min(pfw, key=lambda r: pfw[r]["sum_dur"]) == 2
 raw = [x for x in map(json.loads, open("raw.out")) if x["coll_perf.coll"] == "AllReduce"]
 assert len(raw) == 4, raw
 for x in raw:
     o = rank(int(x["header.rank"]))
-    assert x["count"] == len(o) and x["sum_coll_perf.coll_exec_time_ns"] == sum(v["coll_exec_time_ns"] for v in o), x
+    assert (x["count"] == len(o) and
+            x["sum_coll_perf.coll_exec_time_ns"] == sum(v["coll_exec_time_ns"] for v in o)), x
 inside = sum(1790000000_500000_000 <= x["coll_perf"]["coll_enqueue_ns"] < 1790000001_000000_000 for x in ops)
-assert [json.loads(x)["count"] for x in open("range.out")] == [inside] and inside == 200, (open("range.out").read(), inside)
+assert ([json.loads(x)["count"] for x in open("range.out")] == [inside] and
+        inside == 200), (open("range.out").read(), inside)
 print("800 operations agree")
 P

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A time series of counters beside a job's logs: summary, its files and page, trace and Parquet say what the NICs and GPUs did
-# while collectives ran, whose they are, and what nobody can know.
+# A time series of counters beside a job's logs: summary, its files and page, trace and Parquet say what the
+# NICs and GPUs did while collectives ran, whose they are, and what nobody can know.
 . "$(dirname "$0")/../../lib/sim.sh"
 need python3
 run_logged NCCL_INSPECTOR_EVENTS=deep 2x2 --set procs=1 --set rate=400 --iterations 150
@@ -8,8 +8,10 @@ logs=$TMP/logs
 "$BUILD/nccl-inspector" summary --no-plots "$logs" --output-dir "$TMP/without" >"$TMP/without.txt"
 python3 test/lib/counters/counters_beside.py "$logs" >"$TMP/truth.json"
 "$BUILD/nccl-inspector" check "$logs" >"$TMP/check.txt" || fail "check ends with $?"
-grep -Eq '^counters +.* samples of [0-9]+ counters from 2 hosts, every 0.5 s' "$TMP/check.txt" || { fail "check says of counters:"; grep counters "$TMP/check.txt"; }
-"$BUILD/nccl-inspector" summary --no-plots "$logs" --output-dir "$TMP/out" >"$TMP/out.txt" || fail "summary ends with $?"
+grep -Eq '^counters +.* samples of [0-9]+ counters from 2 hosts, every 0.5 s' "$TMP/check.txt" ||
+  { fail "check says of counters:"; grep counters "$TMP/check.txt"; }
+"$BUILD/nccl-inspector" summary --no-plots "$logs" --output-dir "$TMP/out" >"$TMP/out.txt" ||
+  fail "summary ends with $?"
 "$BUILD/nccl-inspector" trace --quiet "$logs" -o "$TMP/trace.json" >/dev/null || fail "trace ends with $?"
 cat "$TMP/out.txt"
 python3 - "$TMP" <<'PY' || failures=$((failures + 1))
@@ -33,12 +35,14 @@ ok("the port is of the host", d["mlx5_0:1"]["ranks"] == [2, 3] and d["mlx5_0:1"]
 # Nothing is lost over the end of the counter, and what is certain holds the figure.
 r = row("cxi0", "hni_sts_tx_ok_octets")
 ok("20 GB/s of the job, over its end: %r" % r, abs(r["with"] + r["without"] - 20e9 * job) < 20e9 * 0.51)
-ok("between least and most", r["with_at_least"] <= r["with"] <= r["with_at_most"] <= r["with"] + r["without"] + 1)
+ok("between least and most", r["with_at_least"] <= r["with"] <= r["with_at_most"] <= r["with"] +
+   r["without"] + 1)
 ok("no sample unknown", r["unknown"] == 0 and r["unit"] == "bytes")
 ok("most of it with collectives", r["with_at_most"] > 19e9 * (job - 1))
 r = row("cxi1", "hni_sts_tx_ok_octets")
 ok("1 GB/s all the time, outside as well", r["without"] > 8.5e9)
-ok("unreadable from the sixth sample on", row("cxi1", "pct_spt_timeouts")["unknown"] > 5 and row("cxi1", "pct_spt_timeouts")["samples"] == 4)
+ok("unreadable from the sixth sample on",
+   row("cxi1", "pct_spt_timeouts")["unknown"] > 5 and row("cxi1", "pct_spt_timeouts")["samples"] == 4)
 r = row("mlx5_0:1", "port_xmit_data")
 ok("words of 4 bytes: %r" % r, abs(r["with"] + r["without"] - 8e9 * job) < 8e9 * 0.51)
 ok("a reset is no number", row("mlx5_0:1", "packet_seq_err")["unknown"] >= 1)
@@ -50,22 +54,27 @@ ok("14 rows of CSV", len(c) == 14)
 one = next(x for x in c if x["device"] == "cxi0" and x["counter"] == "hni_tx_paused_1")
 ok("CSV says what JSON says", float(one["with"]) == row("cxi0", "hni_tx_paused_1")["with"])
 text = open(tmp + "/out.txt").read()
-ok("the terminal has both tables", "NICs while collectives ran" in text and "GPUs while collectives ran" in text)
+ok("the terminal has both tables",
+   "NICs while collectives ran" in text and "GPUs while collectives ran" in text)
 ok("throttling is named", "HW thermal" in text)
-# The operations alone: counters are evidence of what stands out, and a busy machine lets a rank stand out that was not planted.
+# The operations alone: counters are evidence of what stands out, and a busy machine lets a rank stand out
+# that was not planted.
 before = re.search(r"\n( *time .*?)\n\n", open(tmp + "/without.txt").read(), re.S).group(1)
 ok("nothing else changed", "COMPLETE" in text and before in text)
 page = open(tmp + "/out/report.html").read()
-ok("the page has the devices", '"devices":{"cols"' in page and "hni_" not in page.split('"devices"')[1][:2000])
+ok("the page has the devices",
+   '"devices":{"cols"' in page and "hni_" not in page.split('"devices"')[1][:2000])
 # The timeline.
 t = json.load(open(tmp + "/trace.json"))["traceEvents"]
 track = lambda e: e["name"] + "".join(" " + k for k in e["args"])  # as Perfetto names it
 names = {track(e) for e in t if e["ph"] == "C"}
-ok("tracks of counters: %r" % names, {"cxi0 hni_sts_tx_ok_octets GB/s", "cxi0 hni_tx_paused_1 % of time", "gpu0 clock_sm MHz"} <= names)
+ok("tracks of counters: %r" % names,
+   {"cxi0 hni_sts_tx_ok_octets GB/s", "cxi0 hni_tx_paused_1 % of time", "gpu0 clock_sm MHz"} <= names)
 ok("what stands still has no track", not any("cxi1 hni_tx_paused_1" in x for x in names))
 v = [e["args"]["GB/s"] for e in t if e["ph"] == "C" and e["name"] == "cxi0 hni_sts_tx_ok_octets"]
 ok("20 GB/s in it, nothing more", 19.9 < max(v) < 20.1)
-ok("processes of their own", sum(e["name"] == "process_name" and e["args"]["name"].endswith("NICs and GPUs") for e in t if e["ph"] == "M") == 2)
+ok("processes of their own", sum(e["name"] == "process_name" and e["args"]["name"].endswith("NICs and GPUs")
+                                 for e in t if e["ph"] == "M") == 2)
 marks = [e["name"] for e in t if e["ph"] == "i" and "cxi1 pct_spt_timeouts" in e["name"]]
 ok("an unreadable counter is marked once: %r" % marks, marks == ["cxi1 pct_spt_timeouts: unreadable"])
 ok("a reset is marked", any(e["name"] == "mlx5_0:1 packet_seq_err: began anew" for e in t if e["ph"] == "i"))

@@ -2,7 +2,8 @@
 # Two sweeps of eight working NICs, in all forms of files: the same figures from each, and net_prof's own.
 . "$(dirname "$0")/../../lib/counters.sh"
 [ -e "$CASSINI/before.txt.gz" ] || skip "no $CASSINI"
-cmp -s "$CASSINI/counter-names.txt" exporter/input/netprof/names.txt || fail "names.txt is not net_prof's list"
+cmp -s "$CASSINI/counter-names.txt" exporter/input/netprof/names.txt ||
+  fail "names.txt is not net_prof's list"
 for form in dict list text; do
   sweep "$TMP/before.$form" --form $form --cassini "$CASSINI/before.txt.gz"
   sweep "$TMP/after.$form.gz" --form $form --cassini "$CASSINI/after.txt.gz"
@@ -34,8 +35,8 @@ look mixed "$TMP/before.list" "$CASSINI/after.txt.gz"
 said again 0 summarize --json "$TMP/summary.json"
 cmp -s "$TMP/said" "$TMP/summary.json" || fail "the summary of a summary is another one"
 said terminal 0 summarize "$TMP/summary.json"
-# The terminal begins with what each NIC carried, the busiest first, which is the order of all that follows; numbers are in groups
-# of three or have a prefix, and it is no more than two screens.
+# The terminal begins with what each NIC carried, the busiest first, which is the order of all that follows;
+# numbers are in groups of three or have a prefix, and it is no more than two screens.
 cat >"$TMP/want" <<'END'
 healthy: 1,506 of 15,120 counters changed in 44.1 s, and no finding
 
@@ -55,7 +56,8 @@ head -n 12 "$TMP/said" | diff "$TMP/want" - || fail "terminal: it does not begin
 has terminal '^Total non-zero diffs: 1,506$'
 has terminal '^Interface name +source non-zero counters'
 has terminal '^ +1 cxi0 +cxi +280 +1,890 44.1'
-order=$(sed -nE 's/^Top 5 diffs for Interface [0-9] \((.*)\), the most unusual first:$/\1/p' "$TMP/said" | xargs)
+order=$(sed -nE 's/^Top 5 diffs for Interface [0-9] \((.*)\), the most unusual first:$/\1/p' "$TMP/said" |
+  xargs)
 [ "$order" = "cxi2 cxi3 cxi0 cxi7 cxi6 cxi4 cxi5 cxi1" ] || fail "terminal: tables in the order $order"
 has terminal '^Rank Metric ID Metric Name +Difference +a second +share median of others +what it counts$'
 has terminal '1647 pct_pct_hni_stalls +537,961 +12.2 k +0 +cycles in which connection tracking waited'
@@ -70,9 +72,11 @@ has groups '^CxiOpPackets: [0-9]+ of 32 counters changed'
 hasnt groups '^Top '
 said csv 0 summarize --csv "$TMP/all.csv" "$TMP/summary.json"
 [ "$(wc -l <"$TMP/all.csv")" = 15121 ] || fail "CSV: not one row a counter"
-[ "$(cut -d, -f7 "$TMP/all.csv" | sort | uniq -c | xargs)" = "1470 changed 36 level 13614 none 1 state" ] || fail "CSV: $(cut -d, -f7 "$TMP/all.csv" | sort | uniq -c | xargs)"
+[ "$(cut -d, -f7 "$TMP/all.csv" | sort | uniq -c | xargs)" = "1470 changed 36 level 13614 none 1 state" ] ||
+  fail "CSV: $(cut -d, -f7 "$TMP/all.csv" | sort | uniq -c | xargs)"
 
 netprof 0.1.11
 for f in before after; do zcat "$CASSINI/$f.txt.gz" >"$TMP/$f.txt"; done
-python3 test/lib/counters/netprof.py oracle "$NETPROF" "$TMP/summary.json" "$TMP/before.txt" "$TMP/after.txt" || fail "not net_prof's figures"
+python3 test/lib/counters/netprof.py oracle "$NETPROF" "$TMP/summary.json" "$TMP/before.txt" \
+  "$TMP/after.txt" || fail "not net_prof's figures"
 finish

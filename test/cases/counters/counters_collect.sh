@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What is read of this machine goes into a file that net_prof reads, and comes back whole: Cassini under net_prof's keys, the
-# other fabrics, links and what could not be read under ours.
+# What is read of this machine goes into a file that net_prof reads, and comes back whole: Cassini under
+# net_prof's keys, the other fabrics, links and what could not be read under ours.
 . "$(dirname "$0")/../../lib/counters.sh"
 [ -e "$CASSINI/before.txt.gz" ] || skip "no $CASSINI"
 own_memory # 15,000 small files
@@ -19,16 +19,20 @@ import json, sys
 names = sorted(open("exporter/input/netprof/names.txt").read().split())
 j = json.load(open(sys.argv[1] + "/before.json"))
 c = j["counters"]
-assert list(j)[:2] == ["meta", "counters"] and list(j["meta"]) == ["input_path", "started_at", "finished_at", "duration_s"]
+assert (list(j)[:2] == ["meta", "counters"] and
+        list(j["meta"]) == ["input_path", "started_at", "finished_at", "duration_s"])
 assert len(c) == 15120 and [x["interface"] for x in c[::1890]] == [1, 2, 3, 4, 5, 6, 7, 8]
-assert all(list(x) == ["id", "interface", "counter_name", "value", "timestamp", "timestamp_ISO_8601", "groups", "descriptions", "units"] for x in c)
+assert all(list(x) == ["id", "interface", "counter_name", "value", "timestamp", "timestamp_ISO_8601",
+                       "groups", "descriptions", "units"] for x in c)
 assert [(x["id"], x["counter_name"]) for x in c[1890:3780]] == list(enumerate(names, 1))
 assert all(len(x["groups"]) == len(x["descriptions"]) == len(x["units"]) >= 1 for x in c)
 paused = [x for x in c if x["counter_name"] == "hni_tx_paused_1"][0]
 assert paused["groups"] == ["CxiPerfStats", "CxiCongestion"] and paused["units"] == ["cycles", "cycles"]
-assert c[0]["groups"] == ["UNGROUPED"] and c[0]["descriptions"] == ["No description"] and c[0]["units"] == ["No Units"]
+assert (c[0]["groups"] == ["UNGROUPED"] and c[0]["descriptions"] == ["No description"] and
+        c[0]["units"] == ["No Units"])
 from datetime import datetime
-assert all(abs(datetime.fromisoformat(x["timestamp_ISO_8601"]).timestamp() - x["timestamp"]) < 2e-6 for x in c)
+assert all(abs(datetime.fromisoformat(x["timestamp_ISO_8601"]).timestamp() - x["timestamp"]) < 2e-6
+           for x in c)
 PY
 said read 0 summarize --json "$TMP/before.json" "$TMP/after.json"
 is read '[j["non_zero_per_iface"][str(i)] for i in range(1, 9)] == [280, 143, 188, 187, 170, 146, 177, 215]'
@@ -37,16 +41,21 @@ is read 'c("mlx5_0:1", "port_xmit_data")["rate"] > 0 and c("mlx5_0:1", "port_xmi
 is read '[r["diff"] for e in j["entities"] if e["source"] == "rh" for r in e["counters"] if r["name"] == "spt_timeouts"] == [7]'
 is read 'j["before"]["input_path"] == "/sys/class/cxi" and 0 < j["before"]["duration_s"] < 60'
 cp "$TMP/said" "$TMP/summary.json"
-# Nothing is lost on the way: the same differences as of the text that the values come from, and its times to the nanosecond.
+# Nothing is lost on the way: the same differences as of the text that the values come from, and its times to
+# the nanosecond.
 said text 0 summarize --json "$CASSINI/before.txt.gz" "$CASSINI/after.txt.gz"
 python3 - "$TMP/said" "$TMP/summary.json" "$TMP/before.json" "$CASSINI/before.txt.gz" <<'PY' || fail "a sweep that was written and read again is another one"
 import gzip, json, sys
 from decimal import Decimal
-def rows(f): return {(e["name"], r["name"]): (r["before"], r["after"], r["diff"]) for e in json.load(open(f))["entities"] if e["source"] == "cxi" for r in e["counters"]}
+def rows(f):
+    return {(e["name"], r["name"]): (r["before"], r["after"], r["diff"])
+            for e in json.load(open(f))["entities"] if e["source"] == "cxi" for r in e["counters"]}
 a, b = rows(sys.argv[1]), rows(sys.argv[2])
 names = open("exporter/input/netprof/names.txt").read().split()
-at = {(i // 1890 + 1, names[i % 1890]): Decimal(line.split("@")[1]) for i, line in enumerate(gzip.open(sys.argv[4], "rt"))}
-written = {(x["interface"], x["counter_name"]): x["timestamp"] for x in json.load(open(sys.argv[3]), parse_float=Decimal)["counters"]}
+at = {(i // 1890 + 1, names[i % 1890]): Decimal(line.split("@")[1])
+      for i, line in enumerate(gzip.open(sys.argv[4], "rt"))}
+written = {(x["interface"], x["counter_name"]): x["timestamp"]
+           for x in json.load(open(sys.argv[3]), parse_float=Decimal)["counters"]}
 sys.exit(a != b or len(a) != 1506 or at != written)
 PY
 
@@ -68,18 +77,22 @@ has "no folder" none
 said "no place" 1 collect "$TMP/none/none.json"
 has "no place" 'none/none.json: No such file'
 said "standard output" 0 collect --from "$NI_ROOT/sys/class/cxi/cxi5/device/telemetry" -
-cmp -s <(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["counters"])' "$TMP/said") <(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["counters"])' "$TMP/one.json") || fail "standard output"
+cmp -s <(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["counters"])' "$TMP/said") \
+  <(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["counters"])' "$TMP/one.json") ||
+  fail "standard output"
 
 # The real one reads ours: of one NIC, because it looks through all of a file for each difference.
 sweep_of() { python3 - "$TMP/$1.json" "$TMP/small.$1.json" <<'PY'
 import json, sys
 j = json.load(open(sys.argv[1]))
-j["counters"] = [c for c in j["counters"] if c["interface"] == 1 and c["counter_name"][:3] in ("hni", "atu", "pct")]
+j["counters"] = [c for c in j["counters"] if c["interface"] == 1 and
+                 c["counter_name"][:3] in ("hni", "atu", "pct")]
 json.dump(j, open(sys.argv[2], "w"))
 PY
 }
 sweep_of before; sweep_of after
 netprof 0.1.11
 said small 0 summarize --json "$TMP/small.before.json" "$TMP/small.after.json"
-python3 test/lib/counters/netprof.py oracle "$NETPROF" "$TMP/said" "$TMP/small.before.json" "$TMP/small.after.json" || fail "net_prof reads it otherwise"
+python3 test/lib/counters/netprof.py oracle "$NETPROF" "$TMP/said" "$TMP/small.before.json" \
+  "$TMP/small.after.json" || fail "net_prof reads it otherwise"
 finish

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Two runs beside each other: by what happened a second, whatever their lengths; what only one has; what has no number.
+# Two runs beside each other: by what happened a second, whatever their lengths; what only one has; what has
+# no number.
 . "$(dirname "$0")/../../lib/counters.sh"
 run() { # name seconds options of its second sweep
   sweep "$TMP/$1.before" --nics 0,1
@@ -8,12 +9,14 @@ run() { # name seconds options of its second sweep
 }
 x=hni_sts_tx_ok_octets
 run good 10 --set cxi0:$x=+1000000 --set cxi0:oxe_channel_idle=+9000000000 --set cxi0:pct_req_unordered=+500
-run long 100 --set cxi0:$x=+10000000 --set cxi0:oxe_channel_idle=+90000000000 --set cxi0:pct_req_unordered=+5000
+run long 100 --set cxi0:$x=+10000000 --set cxi0:oxe_channel_idle=+90000000000 \
+  --set cxi0:pct_req_unordered=+5000
 said "ten times as long" 0 compare --json "$TMP/good.json" "$TMP/long.json"
 is "ten times as long" 'j["schema_version"] == "nccl-inspector-counters-compare-1" and j["changed_metrics"] == [] and j["summed"] == [] and j["new_findings"] == []'
 is "ten times as long" 'j["good"]["seconds"] == 10 and j["bad"]["seconds"] == 100 and j["delta_non_zero_per_iface"] == {"1": 0, "2": 0}'
 
-run bad 20 --set cxi0:$x=+1000000 --set cxi1:$x=+500000 --set cxi0:oxe_channel_idle=+2000000000 --set cxi0:pct_req_unordered=+1000 \
+run bad 20 --set cxi0:$x=+1000000 --set cxi1:$x=+500000 --set cxi0:oxe_channel_idle=+2000000000 \
+  --set cxi0:pct_req_unordered=+1000 \
   --set cxi1:hni_pcs_uncorrected_cw=+40
 for good in "$TMP/good.json" "$TMP/good.before,$TMP/good.after"; do
   said bad 0 compare --json "$good" "$TMP/bad.json"
@@ -33,7 +36,8 @@ has top '^not shown: 3$'
 
 # A NIC that one run lacks, and a counter that was reset: named and counted, no number.
 sweep "$TMP/part.before" --nics 0,2
-sweep "$TMP/part.after" --nics 0,2 --seconds 10 --set cxi0:pct_req_unordered=3 --set cxi0:hni_pkts_sent_by_tc_0=gone
+sweep "$TMP/part.after" --nics 0,2 --seconds 10 --set cxi0:pct_req_unordered=3 \
+  --set cxi0:hni_pkts_sent_by_tc_0=gone
 said part 2 compare --json "$TMP/good.json" "$TMP/part.before,$TMP/part.after"
 is part 'j["only_in_bad"] == ["cxi2"] and j["only_in_good"] == ["cxi1"] and j["without_number"] == 2 and not j["bad"]["complete"]'
 is part 'not any(r["counter"] in ("pct_req_unordered", "hni_pkts_sent_by_tc_0") for r in j["changed_metrics"])'

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# What RDMA devices count beside their ports, NICs of AMD (ionic) and Omni-Path; and nothing is left out in silence, nor called a fault.
+# What RDMA devices count beside their ports, NICs of AMD (ionic) and Omni-Path; and nothing is left out in
+# silence, nor called a fault.
 . "$(dirname "$0")/../../lib/counters.sh"
 export NI_ROOT=$TMP/root
 tree() { python3 test/lib/counters/counter_trees.py "$NI_ROOT" "$@"; }
-swept() { # EXPRESSION of Python, true of $TMP/a.json: e[source, name] are an entity's counters, out what is left out
+# EXPRESSION of Python, true of $TMP/a.json: e[source, name] are an entity's counters, out what is left out
+swept() {
   python3 - "$TMP/a.json" "$1" <<'END' || fail "not so: $1"
 import json, sys
 of = json.load(open(sys.argv[1]))["nccl_inspector"]
@@ -15,9 +17,11 @@ END
 }
 
 tree hfi1 hfi1_0 -- mlx5 mlx5_0 -- bnxt bnxt_re0 -- ionic ionic_0 -- host \
-  -- put sys/class/infiniband/mlx5_0/ports/1/counters_ext/port_xmit_data_64 7 -- put sys/class/net/dummy0/statistics/rx_bytes 1
+  -- put sys/class/infiniband/mlx5_0/ports/1/counters_ext/port_xmit_data_64 7 -- put \
+  sys/class/net/dummy0/statistics/rx_bytes 1
 said before 0 collect "$TMP/b.json"
-tree hfi1 hfi1_0 RcTimeOut=2 TxSbHdrUncErr=1 -- ionic ionic_0 tx_rdma_ack_timeout=12 tx_rdma_retx_pkts=60000 tx_rdma_ucast_pkts=5001000 resp_rx_outof_buf=70
+tree hfi1 hfi1_0 RcTimeOut=2 TxSbHdrUncErr=1 -- ionic ionic_0 tx_rdma_ack_timeout=12 tx_rdma_retx_pkts=60000 \
+  tx_rdma_ucast_pkts=5001000 resp_rx_outof_buf=70
 said after 0 collect "$TMP/a.json"
 has after 'left out: .*/mlx5_0/ports/1/counters_ext: a folder of counters that only this driver has'
 swept '"DcFltCrdts" in e["ibdev", "hfi1_0"] and "TxFlitVL0,32" in e["ib", "hfi1_0:1"] and "DcFltCrdts" not in e["ib", "hfi1_0:1"]'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A job beside a sampler of GPUs whose every NVML call takes 200 ms: the job's process loads no NVML and loses nothing, all of the
-# sampler's threads have idle priority and a name. What the callbacks cost beside it is in make bench (BENCH=gpu).
+# A job beside a sampler of GPUs whose every NVML call takes 200 ms: the job's process loads no NVML and loses
+# nothing, all of the sampler's threads have idle priority and a name. What the callbacks cost beside it is in
+# make bench (BENCH=gpu).
 . "$(dirname "$0")/../../lib/sim.sh"
 SAMPLE=$BUILD/test/bench/sample_gpus
 NVML=$BUILD/test/nvml
@@ -24,7 +25,9 @@ LD_LIBRARY_PATH=$NVML verified 1x2
 unset LD_DEBUG LD_DEBUG_OUTPUT
 cat "$TMP"/loader.* >"$TMP/opened" || fail "the loader said nothing"
 grep -q 'libnccl-profiler-inspector\|nccl-sim' "$TMP/opened" || fail "the loader named no file of the job"
-if grep -q nvidia-ml "$TMP/opened"; then fail "the job loaded NVML: $(grep nvidia-ml "$TMP/opened" | head -n 1)"; fi
+if grep -q nvidia-ml "$TMP/opened"; then
+  fail "the job loaded NVML: $(grep nvidia-ml "$TMP/opened" | head -n 1)"
+fi
 
 threads=0
 for t in /proc/$sampler/task/*; do

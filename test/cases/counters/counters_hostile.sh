@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Series, net_prof's JSON and its text with any bytes in them: read or refused with a reason, in bounded time and memory, and
-# nothing of them steers a terminal. NI_HOSTILE: so many of each kind (default 40).
+# Series, net_prof's JSON and its text with any bytes in them: read or refused with a reason, in bounded time
+# and memory, and nothing of them steers a terminal. NI_HOSTILE: so many of each kind (default 40).
 . "$(dirname "$0")/../../lib/case.sh"
 bin=$(realpath "$BUILD/nccl-inspector")
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# counters list: what is here of each source, what cannot be read and why, which GPU is nearest; on fake trees and on this
-# machine's own interface.
+# counters list: what is here of each source, what cannot be read and why, which GPU is nearest; on fake trees
+# and on this machine's own interface.
 . "$(dirname "$0")/../../lib/case.sh"
 bin=$(realpath "$BUILD/nccl-inspector")
 export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
@@ -46,8 +46,10 @@ json 'e["ib", "mlx5_0:1"]["counters"] == 47 and e["ib", "efa_0:1"]["counters"] =
 json 'not any(x["unreadable"] for x in d["entities"]) and e["tcp", "host"]["counters"] == 13'
 says '^cxi1 +cxi +1,890 up, 200 Gb/s +0000:11:00.0 +0 0000:12:00.0 \(PIX\)$'
 
-tree fault cxi0 hni_tx_paused_1 eio -- fault cxi1 hni_tx_paused_2 empty -- fault cxi1 hni_tx_paused_3 noat -- fault cxi2 - binary \
-  -- put sys/class/cxi/cxi4/device/current_link_width 8 -- put sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait 'N/A (no PMA)'
+tree fault cxi0 hni_tx_paused_1 eio -- fault cxi1 hni_tx_paused_2 empty -- fault cxi1 hni_tx_paused_3 noat \
+  -- fault cxi2 - binary \
+  -- put sys/class/cxi/cxi4/device/current_link_width 8 -- put \
+  sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait 'N/A (no PMA)'
 list "faults" 2
 json 'e["cxi", "cxi0"]["unreadable"] == ["hni_tx_paused_1"] and e["cxi", "cxi1"]["unreadable"] == ["hni_tx_paused_2", "hni_tx_paused_3"]'
 json 'sum(x["counters"] for x in d["entities"] if x["source"] == "cxi") == 15120'
@@ -63,7 +65,8 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
   chmod -R a+rX "$TMP" "$FAST"
   chmod 000 "$(realpath "$FAST/root/sys/class/cxi/cxi0/device/telemetry")"
   rc=0
-  NI_ROOT=$FAST/root setpriv --reuid 64001 --regid 64001 --clear-groups "$bin" counters list >"$TMP/out" 2>&1 || rc=$?
+  NI_ROOT=$FAST/root setpriv --reuid 64001 --regid 64001 --clear-groups "$bin" counters list >"$TMP/out" \
+    2>&1 || rc=$?
   if [ $rc = 126 ] || grep -q 'setpriv: failed' "$TMP/out"; then
     echo "note: another user cannot run the program here"
   else
@@ -89,16 +92,19 @@ json '[x["name"] for x in d["entities"] if x["source"] == "cxi"] == ["cxi1"]'
 CASE="a pipe in /proc"
 mkdir -p "$TMP/pipes/proc/net"
 mkfifo "$TMP/pipes/proc/net/snmp" "$TMP/pipes/proc/stat"
-NI_ROOT=$TMP/pipes timeout -s KILL 20 "$bin" counters list >"$TMP/out" 2>&1 || [ $? = 2 ] || wrong "waits for who writes into it"
+NI_ROOT=$TMP/pipes timeout -s KILL 20 "$bin" counters list >"$TMP/out" 2>&1 || [ $? = 2 ] ||
+  wrong "waits for who writes into it"
 
 # Names are hostile: a terminal must not be steered by one.
-tree put "sys/class/net/$(printf 'e\033[31m')/statistics/rx_bytes" 1 -- put "sys/class/net/$(printf 'e\033[31m')/flags" 0x1
+tree put "sys/class/net/$(printf 'e\033[31m')/statistics/rx_bytes" 1 -- put \
+  "sys/class/net/$(printf 'e\033[31m')/flags" 0x1
 list "a name" 2
 ! grep -q "$(printf '\033')" "$TMP/out" || wrong "a name steers the terminal"
 
 # This machine's own.
 CASE="real"
-up=$(for f in /sys/class/net/*/operstate; do [ "$(cat "$f")" != up ] || basename "$(dirname "$f")"; done | head -n 1)
+up=$(for f in /sys/class/net/*/operstate; do [ "$(cat "$f")" != up ] || basename "$(dirname "$f")"; done |
+  head -n 1)
 "$bin" counters list >"$TMP/out" || { rc=$?; [ $rc = 2 ] || wrong "exit $rc"; }
 [ -z "$up" ] || says "^$up +eth +[1-9]"
 says '^host +tcp +[1-9]'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Machines as public reports show them: DGX H100, Azure ND v5, AWS P5, Cray with Slingshot. A healthy one has no finding, though its
-# ports are not all alike; of one with faults each is named, and nothing else.
+# Machines as public reports show them: DGX H100, Azure ND v5, AWS P5, Cray with Slingshot. A healthy one has
+# no finding, though its ports are not all alike; of one with faults each is named, and nothing else.
 . "$(dirname "$0")/../../lib/counters.sh"
 own_memory # 8,000 small files
 export NI_ROOT=$FAST/root
@@ -20,7 +20,8 @@ healthy() { # MACHINE
   said "$machine" 0 summarize --gate --json "$TMP/1.json" "$TMP/2.json"
   is "$machine" "j['verdict'].startswith('healthy: ') and not [f for f in j['findings'] if f['level'] != 'info']"
 }
-# The same machine with faults; on standard input the findings there must be, in any order: ID ENTITY PATTERN OF ITS TEXT
+# The same machine with faults; on standard input the findings there must be, in any order: ID ENTITY PATTERN
+# OF ITS TEXT
 named() { # FAULT...
   local id entity pattern want=()
   step 2 "$@"
@@ -35,7 +36,8 @@ named() { # FAULT...
 healthy dgx
 is "dgx's ports" "{e['kind'] for e in j['entities'] if e['name'] in ('mlx5_0:1', 'mlx5_11:1')} == {'InfiniBand, 15b3:1021, port 1 of 1, beside a GPU'}"
 is "dgx's storage" "[e['kind'] for e in j['entities'] if e['name'] == 'mlx5_8:1'] == ['Ethernet, 15b3:1021, port 2 of 2']"
-named down=mlx5_6:1 'slow=mlx5_10:1:200 Gb/sec (4X HDR)' mlx5_9:1.symbol_error+=50 pcie=mlx5_4:1:8 mlx5_7:1.symbol_error+=9 gone=mlx5_5 <<'END'
+named down=mlx5_6:1 'slow=mlx5_10:1:200 Gb/sec (4X HDR)' mlx5_9:1.symbol_error+=50 pcie=mlx5_4:1:8 \
+  mlx5_7:1.symbol_error+=9 gone=mlx5_5 <<'END'
 port-down mlx5_6:1 has no link, while its siblings have one: DOWN
 slow-link mlx5_10:1 has a slower link than its siblings: ACTIVE, 200 Gb/sec
 bad-cable mlx5_9:1 has a dirty link: symbol_error rose by 50
@@ -57,7 +59,8 @@ END
 
 healthy aws
 is "aws's devices" "len([e for e in j['entities'] if e['source'] == 'ib']) == len([e for e in j['entities'] if e['source'] == 'ibdev']) == 32"
-named rdmap131s0:1.unresponsive_remote_events+=3 rdmap201s0:1.retrans_pkts+=4000 rdmap96s0.no_completion_cmds+=1 down=rdmap79s0:1 <<'END'
+named rdmap131s0:1.unresponsive_remote_events+=3 rdmap201s0:1.retrans_pkts+=4000 \
+  rdmap96s0.no_completion_cmds+=1 down=rdmap79s0:1 <<'END'
 peer-gone rdmap131s0:1 unresponsive_remote_events rose by 3
 lossy rdmap201s0:1 retrans_pkts rose by 4,020
 driver-errors rdmap96s0 no_completion_cmds rose by 1

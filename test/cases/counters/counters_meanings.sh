@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Each counter that a table, a page, a CSV or JSON shows has words for what it counts: all of Cassini's (also those of Cassini 2), of its
-# retry handler and driver, of ports and devices of InfiniBand, RoCE, EFA, ionic and Omni-Path, interfaces, TCP, the host and GPUs.
+# Each counter that a table, a page, a CSV or JSON shows has words for what it counts: all of Cassini's (also
+# those of Cassini 2), of its retry handler and driver, of ports and devices of InfiniBand, RoCE, EFA, ionic
+# and Omni-Path, interfaces, TCP, the host and GPUs.
 . "$(dirname "$0")/../../lib/counters.sh"
 [ -e "$CASSINI/before.txt.gz" ] || skip "no $CASSINI"
 own_memory # 10,000 small files
@@ -13,7 +14,8 @@ if [ -e "$NVML/libnvidia-ml.so.1" ]; then
 fi
 
 # All counters that there are, as their rows in two sweeps; of the second one all but gauges are higher.
-tree cxi cassini2 2 -- rh cxi0 -- mlx5 mlx5_0 -- bnxt bnxt_re0 -- efa efa_0 -- hfi1 hfi1_0 -- ionic ionic_0 -- eth ens1 -- host
+tree cxi cassini2 2 -- rh cxi0 -- mlx5 mlx5_0 -- bnxt bnxt_re0 -- efa efa_0 -- hfi1 hfi1_0 -- ionic ionic_0 \
+  -- eth ens1 -- host
 said before 0 collect -q "$TMP/b.json"
 python3 - "$TMP" <<'END'
 import json, sys
@@ -40,7 +42,8 @@ tmp, bad = sys.argv[1], []
 UNKNOWN = "its driver alone knows"
 
 def good(where, name, text):
-    if not text or text == UNKNOWN or len(text) < 10 or "$" in text or text in ("-", "No description") or ("_" in name and name in text):
+    if (not text or text == UNKNOWN or len(text) < 10 or "$" in text or text in ("-", "No description") or (
+        "_" in name and name in text)):
         bad.append("%s: %s: %r" % (where, name, text))
 
 shown = set()
@@ -55,11 +58,13 @@ assert {s for s, _ in shown} >= {"cxi", "rh", "cxidev", "ib", "ibdev", "eth", "t
 assert "LD_LIBRARY_PATH" not in os.environ or len([1 for s, _ in shown if s == "gpu"]) > 20
 for r in csv.DictReader(open(tmp + "/all.csv")):
     good("csv", r["counter"], r["meaning"])
-for c in json.load(open(tmp + "/b.json"))["counters"]:  # net_prof's groups; what is in none has net_prof's words
+# net_prof's groups; what is in none has net_prof's words
+for c in json.load(open(tmp + "/b.json"))["counters"]:
     for d in c["descriptions"] if c["groups"] != ["UNGROUPED"] else []:
         good("sweep", c["counter_name"], d)
 if os.path.exists(tmp + "/page.html"):
-    data = re.search(r'<script[^>]*id="?data"?[^>]*>(.*?)</script>', open(tmp + "/page.html").read(), re.S).group(1)
+    data = re.search(r'<script[^>]*id="?data"?[^>]*>(.*?)</script>', open(tmp + "/page.html").read(),
+                     re.S).group(1)
     page = json.loads(data)
     for group, name, unit, text in page["more"]["meanings"]:
         good("page, " + group, name, text)

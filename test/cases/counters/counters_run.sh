@@ -1,5 +1,6 @@
 #!/bin/bash
-# counters run: the command's exit code, signals, streams, limits and mask are as without it; its verdict, JSON and series.
+# counters run: the command's exit code, signals, streams, limits and mask are as without it; its verdict,
+# JSON and series.
 # counters watch: one look, a line a sample, JSON; on a terminal it leaves as it found it.
 . "$(dirname "$0")/../../lib/case.sh"
 BIN=$(realpath "${NI_BIN:-$BUILD/nccl-inspector}")
@@ -27,7 +28,8 @@ run 125 -o "$TMP/plain/x" -- touch "$TMP/ran"
 [ ! -e "$TMP/ran" ] || stop "the command ran although its series cannot be written"
 run 125 --json "$TMP/plain/x" -- touch "$TMP/ran"
 [ ! -e "$TMP/ran" ] || stop "the command ran although its JSON cannot be written"
-[ -z "$(find "$TMP" -mindepth 1 -maxdepth 1 -name "*tmp*" -print -quit)" ] || stop "something is left of the attempt"
+[ -z "$(find "$TMP" -mindepth 1 -maxdepth 1 -name "*tmp*" -print -quit)" ] ||
+  stop "something is left of the attempt"
 
 # ---- what is the command's stays the command's ----
 echo 'some input' | run 0 -- sh -c 'cat; echo more >&2' >"$TMP/out"
@@ -36,7 +38,8 @@ grep -qx more "$TMP/err" || stop "standard error"
 look() { sh -c 'ulimit -Sn; grep -E "Sig(Blk|Ign)" /proc/self/status; awk "{print \$41}" /proc/self/stat; ls /proc/self/fd | wc -l'; }
 export -f look
 ulimit -Sn 512
-# Signals 32 and 33 are the C library's own: whatever the caller ignores of them, a program with threads does not pass on.
+# Signals 32 and 33 are the C library's own: whatever the caller ignores of them, a program with threads does
+# not pass on.
 others() { sed -E 's/(Sig...:\t.......)../\100/' "$@"; }
 run 0 -o "$TMP/series" --every 10ms -- bash -c look | others >"$TMP/with"
 bash -c look | others >"$TMP/without"
@@ -47,9 +50,11 @@ diff "$TMP/without" "$TMP/with" || stop "the command is not started as without u
 ignoring() { python3 -c 'import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execvp(sys.argv[1], sys.argv[1:])' "$@"; }
-rc=0; ignoring timeout -s KILL 20 "$BIN" counters run -- sh -c 'grep SigIgn /proc/$$/status; exit 4' >"$TMP/with" 2>"$TMP/err" || rc=$?
+rc=0; ignoring timeout -s KILL 20 "$BIN" counters run -- sh -c 'grep SigIgn /proc/$$/status; exit 4' \
+  >"$TMP/with" 2>"$TMP/err" || rc=$?
 [ $rc = 4 ] || stop "with SIGCHLD ignored: $rc, not 4"
-ignoring sh -c 'grep SigIgn /proc/$$/status' | others | diff - <(others "$TMP/with") || stop "the command does not ignore SIGCHLD, as without us"
+ignoring sh -c 'grep SigIgn /proc/$$/status' | others | diff - <(others "$TMP/with") ||
+  stop "the command does not ignore SIGCHLD, as without us"
 # One that came before the command had started ends us, and it is not started.
 rc=0; python3 -c 'import os, signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
@@ -88,15 +93,18 @@ rc=0; wait $pid || rc=$?
 [ $rc = 5 ] || stop "after a stop: $rc"
 
 # ---- what it says ----
-run 0 -o "$TMP/said" --json "$TMP/run.json" --every 20ms -- sh -c 'echo 7 >'"$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err"'
+run 0 -o "$TMP/said" --json "$TMP/run.json" --every 20ms -- sh \
+  -c 'echo 7 >'"$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err"'
   echo 1000000 >'"$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data; sleep 0.1"
 python3 - "$TMP/run.json" "$TMP/err" "$TMP/said" <<'PY'
 import glob, json, sys
 run, said = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
-assert run["schema_version"] == "nccl-inspector-counters-run-1" and run["exit_code"] == 0 and run["command"] == "sh", run
+assert (run["schema_version"] == "nccl-inspector-counters-run-1" and run["exit_code"] == 0 and
+        run["command"] == "sh"), run
 assert [run["series"]] == glob.glob(sys.argv[3] + "/*-counters-*.jsonl.gz"), run["series"]
 f = [x for x in run["findings"] if x["counter"] == "local_ack_timeout_err"]
-assert len(f) == 1 and f[0]["delta"] == 7 and f[0]["entity"] == "mlx5_0:1" and f[0]["level"] != "info", run["findings"]
+assert (len(f) == 1 and f[0]["delta"] == 7 and f[0]["entity"] == "mlx5_0:1" and
+        f[0]["level"] != "info"), run["findings"]
 assert f[0]["text"] in said and run["series"] in said, said
 nic = [x for x in run["figures"] if x["name"] == "mlx5_0:1"][0]
 # The rate is of the time between the readings, which is longer than the command, on a busy machine by far.
@@ -110,7 +118,8 @@ run 0 -q -o "$TMP/said" -- true
 if [ -s "$BUILD/report/report_assets.tail" ]; then
   mkdir "$TMP/tmp"
   "$BIN" counters collect -q "$TMP/before.json"
-  TMPDIR=$TMP/tmp run 0 --html "$TMP/run.html" --json "$TMP/run.json" --every 20ms -- python3 - "$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/counters" <<'PY'
+  TMPDIR=$TMP/tmp run 0 --html "$TMP/run.html" --json "$TMP/run.json" --every 20ms -- python3 - \
+    "$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/counters" <<'PY'
 import glob, os, sys, time
 def slept(): # of the thread that samples: how often it waited
     threads = [t for t in glob.glob(f"/proc/{os.getppid()}/task/*") if not t.endswith(f"/{os.getppid()}")]
@@ -120,7 +129,8 @@ def samples(n):
     while slept() < until and time.time() < end: time.sleep(0.02)
 samples(4)
 assert glob.glob(os.environ["TMPDIR"] + "/nccl-inspector-*/*-counters-*.jsonl.gz")
-with open(sys.argv[1] + "/port_xmit_data", "r+") as f: f.write("2000000\n") # at once: an empty file would be unreadable
+with open(sys.argv[1] + "/port_xmit_data", "r+") as f:
+    f.write("2000000\n") # at once: an empty file would be unreadable
 samples(4)
 PY
   [ -z "$(ls "$TMP/tmp")" ] || stop "left of the series for the page: $(ls "$TMP/tmp")"
@@ -134,18 +144,23 @@ assert len(line) == 1 and len(line[0]["rate"]) == len(s["seconds"]) == 60, s["li
 # All that came lies in the points: 4 bytes a count, from 1,000,000 on.
 sent = sum(r or 0 for r in line[0]["rate"]) * s["seconds"][0] * 2
 assert abs(sent - 4e6) < 4e5, sent
-assert x["pair"]["entities"] and x["pair"]["before"]["started_at"] < x["pair"]["after"]["started_at"], x["pair"]["before"]
+assert (x["pair"]["entities"] and
+        x["pair"]["before"]["started_at"] < x["pair"]["after"]["started_at"]), x["pair"]["before"]
 assert run["series"] is None, run["series"]
 PY
   # The same from two sweeps and a series.
   rm -rf "$TMP/kept"
   run 0 -q -o "$TMP/kept" --every 20ms -- sh -c "echo 3000000 >$TMP/tree/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"
   "$BIN" counters collect -q "$TMP/after.json"
-  "$BIN" counters summarize --html "$TMP/two.html" --series "$(echo "$TMP"/kept/*.gz)" "$TMP/before.json" "$TMP/after.json" >"$TMP/out" || stop "--series"
-  grep -qE '^mlx5_0:1 +0 B/s +0 % +[0-9.]+ .?B/s +(< 0.1|[0-9.]+) % ' "$TMP/out" || stop "no share of the link: $(cat "$TMP/out")"
+  "$BIN" counters summarize --html "$TMP/two.html" --series "$(echo "$TMP"/kept/*.gz)" "$TMP/before.json" \
+    "$TMP/after.json" >"$TMP/out" || stop "--series"
+  grep -qE '^mlx5_0:1 +0 B/s +0 % +[0-9.]+ .?B/s +(< 0.1|[0-9.]+) % ' "$TMP/out" ||
+    stop "no share of the link: $(cat "$TMP/out")"
   grep -q '"series":{"seconds":\[' "$TMP/two.html" || stop "no series in the page of summarize"
-  "$BIN" counters summarize --series x "$TMP/before.json" "$TMP/after.json" >"$TMP/out" 2>"$TMP/err" && stop "--series without --html"
-  "$BIN" counters summarize --html "$TMP/two.html" --series "$TMP/not/there" "$TMP/before.json" "$TMP/after.json" >"$TMP/out" 2>"$TMP/err" && stop "a series that is not there"
+  "$BIN" counters summarize --series x "$TMP/before.json" "$TMP/after.json" >"$TMP/out" 2>"$TMP/err" &&
+    stop "--series without --html"
+  "$BIN" counters summarize --html "$TMP/two.html" --series "$TMP/not/there" "$TMP/before.json" \
+    "$TMP/after.json" >"$TMP/out" 2>"$TMP/err" && stop "a series that is not there"
   grep -q 'No such file' "$TMP/err" || stop "why there is no page: $(cat "$TMP/err")"
 fi
 
@@ -153,8 +168,10 @@ fi
 rm -rf "$TMP/bare"
 python3 test/lib/counters/counter_trees.py "$TMP/bare" host
 for when in before after; do NI_ROOT=$TMP/bare "$BIN" counters collect -q "$TMP/bare.$when"; sleep 0.05; done
-"$BIN" counters summarize "$TMP/bare.before" "$TMP/bare.after" >"$TMP/out" || stop "two sweeps of a host alone"
-[ "$(sed -n '2,3p' "$TMP/out")" = $'\nno NIC and no GPU counts bytes here' ] || stop "a host alone: $(head -n 4 "$TMP/out")"
+"$BIN" counters summarize "$TMP/bare.before" "$TMP/bare.after" >"$TMP/out" ||
+  stop "two sweeps of a host alone"
+[ "$(sed -n '2,3p' "$TMP/out")" = $'\nno NIC and no GPU counts bytes here' ] ||
+  stop "a host alone: $(head -n 4 "$TMP/out")"
 
 # ---- programs that every machine can have, on its own interfaces ----
 figure() { python3 -c 'import json, sys
@@ -233,7 +250,8 @@ assert not termios.tcgetattr(fd)[3] & termios.ICANON
 os.write(fd, b"\x1a")
 while not text.endswith(b"STOPPED") and time.time() < end:
     text += os.read(fd, 65536)
-assert text.endswith(b"\033[?25h\033[?1049lSTOPPED") and termios.tcgetattr(fd)[3] & termios.ICANON, text[-100:]
+assert (text.endswith(b"\033[?25h\033[?1049lSTOPPED") and
+        termios.tcgetattr(fd)[3] & termios.ICANON), text[-100:]
 text = b""
 while text.count(b"mlx5_0:1") < 2 and time.time() < end:
     text += os.read(fd, 65536)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What is no plain difference: wraps, resets, NICs and counters that come and go, what could not be read, other sizes of
-# machines; and files that are no sweeps.
+# What is no plain difference: wraps, resets, NICs and counters that come and go, what could not be read,
+# other sizes of machines; and files that are no sweeps.
 . "$(dirname "$0")/../../lib/counters.sh"
 B=$TMP/before.json A=$TMP/after.json
 octets=hni_sts_tx_ok_octets
@@ -12,9 +12,11 @@ pair() { # options of both sweeps, then -- and those of the second
 }
 B_ONLY=()
 
-# 2^56 - 1000 to 5e9 - 1000 in 10 s: 0.5 GB/s. What no NIC can do is no wrap and no number. A gauge falls without either.
+# 2^56 - 1000 to 5e9 - 1000 in 10 s: 0.5 GB/s. What no NIC can do is no wrap and no number. A gauge falls
+# without either.
 B_ONLY=(--set "cxi0:$octets=$((2 ** 56 - 1000))" --set "cxi1:hni_tx_paused_1=$((2 ** 56 - 1000))" --set "cxi2:pct_prf_srb_status_srb_in_use=9")
-pair --nics 0,1,2 -- --set cxi0:$octets=4999999000 --set cxi1:hni_tx_paused_1=$((2 ** 50)) --set cxi2:pct_prf_srb_status_srb_in_use=4
+pair --nics 0,1,2 -- --set cxi0:$octets=4999999000 --set cxi1:hni_tx_paused_1=$((2 ** 50)) \
+  --set cxi2:pct_prf_srb_status_srb_in_use=4
 said wrap 0 summarize --json "$B" "$A"
 is wrap 'c("cxi0", "hni_sts_tx_ok_octets")["diff"] == 5000000000 and c("cxi0", "hni_sts_tx_ok_octets")["wrapped"] and near(c("cxi0", "hni_sts_tx_ok_octets")["rate"], 5e8)'
 is reset 'c("cxi1", "hni_tx_paused_1")["state"] == "reset" and not {"diff", "rate", "share"} & set(c("cxi1", "hni_tx_paused_1"))'
@@ -45,7 +47,8 @@ is reloaded '[e["reloaded"] for e in j["entities"]] == [True, False] and j["enti
 
 # A NIC gone, a NIC new, a counter gone and one new: named, never a number, and the rest is complete.
 sweep "$B" --nics 0,1,2 --set cxi0:a_later_counter=5 --set cxi0:$octets=7
-sweep "$A" --seconds 10 --nics 0,2,10 --set cxi0:$octets=1007 --set cxi0:pct_spt_timeouts=gone --set cxi2:of_cassini_2=9
+sweep "$A" --seconds 10 --nics 0,2,10 --set cxi0:$octets=1007 --set cxi0:pct_spt_timeouts=gone \
+  --set cxi2:of_cassini_2=9
 said "gone and new" 2 summarize --json "$B" "$A"
 is "gone and new" 'j["total_non_zero"] == 1 and c("cxi0", "hni_sts_tx_ok_octets")["diff"] == 1000 and not j["complete"]'
 is "gone and new" '[(e["name"], e["in_before"], e["in_after"]) for e in j["entities"]] == [("cxi0", True, True), ("cxi1", True, False), ("cxi2", True, True), ("cxi10", False, True)]'
@@ -59,7 +62,8 @@ has "gone and new" '^Top 1 diffs for Interface 1'
 
 # Text, whose lines are all of a NIC: one that could not be read. cxi10 and a single NIC in JSON.
 sweep "$TMP/b.txt" --form text --nics 0,1
-sweep "$TMP/a.txt" --form text --nics 0,1 --seconds 10 --set cxi1:pct_sct_timeouts=eio --set cxi1:pct_spt_timeouts=1007
+sweep "$TMP/a.txt" --form text --nics 0,1 --seconds 10 --set cxi1:pct_sct_timeouts=eio \
+  --set cxi1:pct_spt_timeouts=1007
 said unreadable 2 summarize --json "$TMP/b.txt" "$TMP/a.txt"
 is unreadable 'c("cxi1", "pct_sct_timeouts")["state"] == "unreadable" and c("cxi1", "pct_sct_timeouts")["after"] == "unreadable" and c("cxi1", "pct_spt_timeouts")["diff"] == 7 and j["total_non_zero"] == 1'
 is unreadable 'j["top20_per_iface"]["2"][0] == {"iface": 2, "metric_id": 1722, "metric_name": "pct_spt_timeouts", "diff": 7} or j["top20_per_iface"]["2"][0]["metric_name"] == "pct_spt_timeouts"'
@@ -83,8 +87,10 @@ bad() { printf '%s' "$1" >"$TMP/bad"; refused "${2}" "$2"; }
 bad '' 'neither JSON nor'
 bad 'hello' 'neither JSON nor'
 bad '{"counters":[' 'no JSON'
-bad '{"counters":[{"interface":1,"counter_name":"a","value":1.5,"timestamp":1.0}]}' 'counters\[0\]: want a whole number'
-bad '{"counters":[{"interface":1,"counter_name":"a","value":99999999999999999999,"timestamp":1.0}]}' 'want a whole number'
+bad '{"counters":[{"interface":1,"counter_name":"a","value":1.5,"timestamp":1.0}]}' \
+  'counters\[0\]: want a whole number'
+bad '{"counters":[{"interface":1,"counter_name":"a","value":99999999999999999999,"timestamp":1.0}]}' \
+  'want a whole number'
 bad '{"counters":[{"interface":1,"counter_name":"a","value":1,"timestamp":1.0},{"interface":0,"counter_name":"a","value":1}]}' 'counters\[1\]: interface: want 1 to 65536'
 bad '{"counters":[{"interface":1,"counter_name":"a","value":1},{"interface":1,"counter_name":"a","value":2}]}' 'cxi0 has a twice'
 bad '{"counters":[{"interface":1,"value":1}]}' 'without counter_name or value'
@@ -94,12 +100,14 @@ bad '[7]' 'want an object'
 bad '{"counters":[]}' 'no counters in it'
 bad '{"counters":[]} {}' 'something stands behind'
 bad '{"schema_version":"nccl-inspector-check-1"}' 'another schema'
-bad '{"nccl_inspector":{"entities":[{"source":"ib","counters":[]}]}}' 'entities\[0\]: want a name, and a source that is known'
+bad '{"nccl_inspector":{"entities":[{"source":"ib","counters":[]}]}}' \
+  'entities\[0\]: want a name, and a source that is known'
 bad '{"nccl_inspector":{"entities":[{"source":"abacus","name":"x","counters":[]}]}}' 'a source that is known'
 bad '1@2.0
 3@4.0
 ' '2 lines: want 1890 a NIC'
-python3 -c 'print("{\"counters\":[{\"interface\":1,\"counter_name\":\"" + "a" * 300 + "\",\"value\":1}]}")' >"$TMP/bad"
+python3 -c 'print("{\"counters\":[{\"interface\":1,\"counter_name\":\"" + "a" * 300 + "\",\"value\":1}]}")' \
+  >"$TMP/bad"
 refused "long name" 'longer than 255 bytes'
 python3 -c 'print("[" * 100000)' >"$TMP/bad"
 refused deep '.'
@@ -117,14 +125,16 @@ said "a summary and more" 1 summarize "$TMP/s.json" "$A"
 has "a summary and more" 'two sweeps already'
 python3 - "$TMP/bad" <<'PY'
 import json, sys
-json.dump([{"interface": i + 1, "counter_name": "a", "value": 1} for i in range(5000)], open(sys.argv[1], "w"))
+json.dump([{"interface": i + 1, "counter_name": "a", "value": 1} for i in range(5000)],
+          open(sys.argv[1], "w"))
 PY
 refused "5000 NICs" 'more than 4096'
 # A name that would steer the terminal, and one that a spreadsheet would run.
 python3 - "$TMP" <<'PY'
 import json, sys
 for f, v in (("x", 1), ("y", 2)):
-    json.dump([{"interface": 1, "counter_name": n, "value": v, "timestamp": float(v)} for n in ("\x1b[31mred", "=cmd()")], open(sys.argv[1] + "/" + f, "w"))
+    json.dump([{"interface": 1, "counter_name": n, "value": v, "timestamp": float(v)}
+               for n in ("\x1b[31mred", "=cmd()")], open(sys.argv[1] + "/" + f, "w"))
 PY
 said hostile 0 summarize "$TMP/x" "$TMP/y"
 has hostile '\?\[31mred'
@@ -132,7 +142,8 @@ hasnt hostile $'\x1b'
 said hostile 0 summarize --csv - "$TMP/x" "$TMP/y"
 has hostile ",'=cmd\\(\\),"
 
-# A share of the time is no verdict where the time is that of a short command. Times at the end of 64 bits are none.
+# A share of the time is no verdict where the time is that of a short command. Times at the end of 64 bits are
+# none.
 host() { # FILE VALUE SECONDS AHEAD
   echo '{"nccl_inspector":{"entities":[{"source":"host","name":"host","monotonic_ahead_s":'"$4"',"counters":[{"name":"pressure_cpu_some",
     "value":'"$2"',"timestamp":'"$3"'}]}]}}' >"$TMP/$1"
@@ -151,7 +162,8 @@ echo precious >"$TMP/precious"
 for option in csv html; do
   ln -s precious "$TMP/link"
   said "--$option" 0 summarize --$option "$TMP/link" "$TMP/x" "$TMP/z"
-  [ "$(cat "$TMP/precious")" = precious ] && [ ! -L "$TMP/link" ] && [ -s "$TMP/link" ] || fail "--$option writes through a link"
+  [ "$(cat "$TMP/precious")" = precious ] && [ ! -L "$TMP/link" ] && [ -s "$TMP/link" ] ||
+    fail "--$option writes through a link"
   rm -f "$TMP/link"
   [ "$(id -u)" = 0 ] || continue
   mkdir -p "$TMP/theirs" && chown 64001 "$TMP/theirs"

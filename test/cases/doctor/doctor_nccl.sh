@@ -44,5 +44,6 @@ says problem nccl "there is no such file"
 doctor "two of them" 0 NCCL_HOME="$TMP/home" LD_LIBRARY_PATH="$TMP/second" FAKE_NCCL_VERSION=22809
 says ok nccl "2.28.9"
 says note nccl "second/libnccl.so.2"
-[ "$(NCCL_HOME=$TMP/home "$BIN" doctor --find-nccl | head -n 1)" = "$(realpath "$fake/libnccl.so.2")" ] || { fail "--find-nccl"; }
+[ "$(NCCL_HOME=$TMP/home "$BIN" doctor --find-nccl | head -n 1)" = "$(realpath "$fake/libnccl.so.2")" ] ||
+  { fail "--find-nccl"; }
 finish

@@ -25,10 +25,12 @@ cp "$PLUGIN" "$TMP/ours/"
 doctor "by name" 0 NCCL_PROFILER_PLUGIN=inspector LD_LIBRARY_PATH="$TMP/ours"
 says ok plugin "$TMP/ours/libnccl-profiler-inspector.so loads"
 says note plugin "not the one beside this program, $PLUGIN"
-echo 'const char *const ncclProfiler_v5[] = {"Inspector"};' | ${CC:-gcc} -shared -fPIC -x c - -o "$TMP/nvidia/libnccl-profiler-inspector.so"
+echo 'const char *const ncclProfiler_v5[] = {"Inspector"};' |
+  ${CC:-gcc} -shared -fPIC -x c - -o "$TMP/nvidia/libnccl-profiler-inspector.so"
 doctor "NVIDIA's comes first" 2 NCCL_PROFILER_PLUGIN=inspector LD_LIBRARY_PATH="$TMP/nvidia:$TMP/ours"
 says problem plugin "$TMP/nvidia/libnccl-profiler-inspector.so is another profiler, NVIDIA's inspector (interfaces v5)"
-grep -q -- "-> export NCCL_PROFILER_PLUGIN=$PLUGIN; or let its folder be the first" "$TMP/out" || { fail "it does not say what to do"; }
+grep -q -- "-> export NCCL_PROFILER_PLUGIN=$PLUGIN; or let its folder be the first" "$TMP/out" ||
+  { fail "it does not say what to do"; }
 doctor "ours first" 0 NCCL_PROFILER_PLUGIN=inspector LD_LIBRARY_PATH="$TMP/ours:$TMP/nvidia"
 says ok plugin "$TMP/ours/libnccl-profiler-inspector.so loads"
 cp "$PLUGIN" "$TMP/p.so"

@@ -15,7 +15,8 @@ says warning settings "NCCL_INSPECTOR_NONSENSE_ALTOGETHER is no setting"
 doctor "near the beginning of names" 0 NCCL_INSPECTOR_X=1 NCCL_INSPECTOR_ABC=1 NCCL_INSPECTORS=1
 says warning settings "NCCL_INSPECTOR_X is no setting"
 while read -r proposed; do
-  { [[ $proposed != *_ ]] && grep -qw "$proposed" docs/settings.md; } || fail "doctor proposes what is no setting: $proposed"
+  { [[ $proposed != *_ ]] && grep -qw "$proposed" docs/settings.md; } ||
+    fail "doctor proposes what is no setting: $proposed"
 done < <(grep -o 'Did you mean [A-Z0-9_]*' "$TMP/out" | sed 's/.* //')
 doctor "misspelt, as a gate" 3 NCCL_INSPECTOR_DUMP_VERBSE=1 --gate
 doctor "no false alarm" 0 NCCL_PROFILE_COLL_POOL_SIZE=64 NCCL_INSPECTOR_DUMP_MIN_SIZE_BYTES=8k

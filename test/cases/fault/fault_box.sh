@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# The black box in a hostile surrounding: it comes, goes, and never costs the job or a record. The kills are in fault_kill.
+# The black box in a hostile surrounding: it comes, goes, and never costs the job or a record. The kills are
+# in fault_kill.
 . "$(dirname "$0")/../../host/lib.sh"
 [ "$BOXES" != 0 ] || skip "no /dev/shm to keep a black box in"
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 IO=LD_PRELOAD=$BUILD/test/fault_io.so
 boxes() { find "$BOXES" -name '*.box' | wc -l; }
 left() { [ "$(boxes)" = "$1" ] || { fail "$CASE: $(boxes) boxes are left, $1 expected"; ls -la "$BOXES"; }; }
-process_line() { "$BUILD/nccl-inspector" check "$TMP/logs" >/dev/null 2>&1; cat "$TMP"/logs/*.gz | gzip -dc | grep -m1 '"process"'; }
+process_line() {
+  "$BUILD/nccl-inspector" check "$TMP/logs" >/dev/null 2>&1; cat "$TMP"/logs/*.gz | gzip -dc |
+    grep -m1 '"process"'
+}
 recovered() { # what the kill left, with the values of the truth
-  "$BUILD/nccl-inspector" recover --box-dir "$BOXES" "$TMP/logs" >"$TMP/recover" 2>&1 || { fail "$CASE: recover"; cat "$TMP/recover"; }
+  "$BUILD/nccl-inspector" recover --box-dir "$BOXES" "$TMP/logs" >"$TMP/recover" 2>&1 ||
+    { fail "$CASE: recover"; cat "$TMP/recover"; }
   verify --live "$TMP/live" --cut --started-free --open
   rm -f "$BOXES"/*.box
 }
@@ -23,7 +28,8 @@ done
 run "unfinished, exit" $US=20000 init 0 ops 0 300 open 0 3 half 0 2 exit 0
 verify
 left 0
-[ "$(gzip -dc "$TMP"/logs/*.gz | grep -c '"in_flight":{"kind"')" = 5 ] || fail "$CASE: five in_flight lines expected"
+[ "$(gzip -dc "$TMP"/logs/*.gz | grep -c '"in_flight":{"kind"')" = 5 ] ||
+  fail "$CASE: five in_flight lines expected"
 run "no thread" NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0 init 0 ops 0 3000 fin 0 exit 0
 verify
 left 0
@@ -54,7 +60,8 @@ fi
 
 # A forked child has no part in its parent's box, and has its own.
 if own_init; then
-  run "fork" $US=20000 init 0 ops 0 300 fork exit 0 end sh "ls $BOXES/*.box" fork init 1 ops 1 40 sh "[ \$(ls $BOXES | wc -l) = 2 ]" \
+  run "fork" $US=20000 init 0 ops 0 300 fork exit 0 end sh "ls $BOXES/*.box" fork init 1 ops 1 40 sh \
+    "[ \$(ls $BOXES | wc -l) = 2 ]" \
     exit 0 end sh "[ \$(ls $BOXES | wc -l) = 1 ]" ops 0 300 fin 0 exit 0
   verify --files 2
   left 0
@@ -63,7 +70,8 @@ fi
 # No box, and why.
 run "a folder that is no tmpfs" NCCL_INSPECTOR_BLACKBOX="$PWD" init 0 ops 0 100 fin 0
 verify
-case $(process_line) in *'"blackbox":null,"blackbox_why":"'*tmpfs*) ;; *) fail "$CASE: $(process_line)" ;; esac
+case $(process_line) in *'"blackbox":null,"blackbox_why":"'*tmpfs*) ;; *) fail "$CASE: $(process_line)" ;; \
+  esac
 said "no black box: "
 run "a folder that is not there" NCCL_INSPECTOR_BLACKBOX=/dev/shm/no-such-folder init 0 ops 0 100 fin 0
 verify
@@ -80,12 +88,14 @@ verify
 # Removed or replaced under us: the records do not notice, and a stranger's file is not touched.
 run "the box is removed" $US=1000 init 0 ops 0 500 sh "rm $BOXES/*.box" ops 0 40000 fin 0 exit 0
 verify
-run "the box is replaced" $US=20000 init 0 ops 0 500 sh "f=\$(ls $BOXES/*.box); rm \$f; echo mine > \$f" ops 0 500 fin 0 exit 0
+run "the box is replaced" $US=20000 init 0 ops 0 500 sh "f=\$(ls $BOXES/*.box); rm \$f; echo mine > \$f" ops \
+  0 500 fin 0 exit 0
 verify
 grep -q mine "$BOXES"/*.box || fail "$CASE: another's file was touched"
 rm -f "$BOXES"/*.box
 
-# A /dev/shm that is full, or fills up: at most a quarter is taken, the rest of the arena is ordinary memory, no SIGBUS.
+# A /dev/shm that is full, or fills up: at most a quarter is taken, the rest of the arena is ordinary memory,
+# no SIGBUS.
 mkdir -p "$TMP/small"
 if mount -t tmpfs -o size=16m ni-test "$TMP/small" 2>/dev/null; then
   at_exit 'umount "$TMP/small" 2>/dev/null || true'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A container in a crash loop: each life has a pid namespace of its own, and all share one small /dev/shm. The boxes of dead
-# lives must not eat it, the newest must be recoverable, and the box of a stopped process stays.
+# A container in a crash loop: each life has a pid namespace of its own, and all share one small /dev/shm. The
+# boxes of dead lives must not eat it, the newest must be recoverable, and the box of a stopped process stays.
 . "$(dirname "$0")/../../host/lib.sh"
 skip_under asan "30 lives take too long"
 skip_under tsan "30 lives take too long"
@@ -45,7 +45,8 @@ echo "30 lives: $(boxes) boxes, $(free_kb) KB of 65536 are free"
 [ "$(free_kb)" -ge 32768 ] || fail "$CASE: only $(free_kb) KB of 65536 are free"
 [ -e "$HELD" ] || fail "$CASE: the box of a process that is stopped was removed"
 mkdir -p "$TMP/logs"
-"$BUILD/nccl-inspector" recover --live "$(newest)" --output "$TMP/logs" >"$TMP/recover" 2>&1 || { fail "$CASE: recover"; cat "$TMP/recover"; }
+"$BUILD/nccl-inspector" recover --live "$(newest)" --output "$TMP/logs" >"$TMP/recover" 2>&1 ||
+  { fail "$CASE: recover"; cat "$TMP/recover"; }
 grep -q ' 3,030 records' "$TMP/recover" || fail "$CASE: the newest box: $(cat "$TMP/recover")"
 
 CASE="a life that leaves its box empty"

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Disks that fail: every record is in a file in the end, or its loss is counted; nothing is there twice or torn.
+# Disks that fail: every record is in a file in the end, or its loss is counted; nothing is there twice or
+# torn.
 . "$(dirname "$0")/../../host/lib.sh"
 IO=LD_PRELOAD=$BUILD/test/fault_io.so
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 
 # A fault for a while, and then none: nothing is lost.
 for how in ENOSPC EIO EROFS EDQUOT; do
-  run "write $how for 0.3 s" $IO $US=500 init 0 ops 0 3000 fault write=$how ops 0 5000 sleep 300 fault all=ok \
+  run "write $how for 0.3 s" $IO $US=500 init 0 ops 0 3000 fault write=$how ops 0 5000 sleep 300 fault \
+    all=ok \
     ops 0 2000 fin 0 fired
   verify --end destroy
   grep -q 'fired 0' "$TMP/out" && fail "$CASE: no call failed, so nothing was tested"
   said "cannot write"
 done
-run "every write ENOSPC until finalize" $IO $US=500 fault write=ENOSPC init 0 ops 0 3000 sleep 200 fault all=ok fin 0
+run "every write ENOSPC until finalize" $IO $US=500 fault write=ENOSPC init 0 ops 0 3000 sleep 200 fault \
+  all=ok fin 0
 verify
 run "short writes" $IO $US=500 fault write=short init 0 ops 0 20000 fin 0
 verify --files 1
@@ -22,16 +25,20 @@ verify
 run "EINTR" $IO $US=500 fault write=EINTR@2 init 0 ops 0 3000 sleep 150 ops 0 3000 fin 0
 verify --files 1
 # The file cannot be cut back to whole blocks: it stays torn, the block goes into the next one.
-run "short, EIO, no ftruncate" $IO $US=500 init 0 ops 0 2000 sleep 150 fault write=EIO,ftruncate=EIO ops 0 3000 sleep 60 \
+run "short, EIO, no ftruncate" $IO $US=500 init 0 ops 0 2000 sleep 150 fault write=EIO,ftruncate=EIO ops 0 \
+  3000 sleep 60 \
   fault all=ok fin 0
 verify --cut
 run "open EACCES for a while" $IO $US=500 fault open=EACCES init 0 ops 0 2000 sleep 200 fault all=ok fin 0
 verify --files 1
-run "no descriptors for a while" $US=500 init 1 sleep 30 nofile 3 init 0 ops 0 2000 sleep 100 nofile 1000 sleep 200 fin 0 fin 1
+run "no descriptors for a while" $US=500 init 1 sleep 30 nofile 3 init 0 ops 0 2000 sleep 100 nofile 1000 \
+  sleep 200 fin 0 fin 1
 verify --files 1
-run "mkdir EROFS for a while" $IO $US=500 fault mkdir=EROFS init 0 ops 0 2000 sleep 100 fault all=ok sleep 200 fin 0
+run "mkdir EROFS for a while" $IO $US=500 fault mkdir=EROFS init 0 ops 0 2000 sleep 100 fault all=ok sleep \
+  200 fin 0
 verify --files 1
-run "statx fails" $IO $US=500 init 0 ops 0 10 sleep 50 fault statx=EIO@3 ops 0 2000 sleep 150 ops 0 2000 sleep 150 ops 0 10 fin 0
+run "statx fails" $IO $US=500 init 0 ops 0 10 sleep 50 fault statx=EIO@3 ops 0 2000 sleep 150 ops 0 2000 \
+  sleep 150 ops 0 10 fin 0
 verify
 run "close fails" $IO $US=500 init 0 ops 0 2000 fault close=EIO fin 0
 verify
@@ -43,12 +50,14 @@ if mount -t tmpfs -o size=128k ni-test "$TMP/small" 2>/dev/null; then
   at_exit 'umount "$TMP/small" 2>/dev/null || true'
   rm -rf "$TMP/logs" "$TMP/truth"
   ln -s "$TMP/small/logs" "$TMP/link"
-  run "full tmpfs, room later" NCCL_INSPECTOR_DUMP_DIR="$TMP/small/logs" $US=500 sh "head -c 100000 /dev/zero > $TMP/small/fill" \
+  run "full tmpfs, room later" NCCL_INSPECTOR_DUMP_DIR="$TMP/small/logs" $US=500 sh \
+    "head -c 100000 /dev/zero > $TMP/small/fill" \
     init 0 ops 0 5000 sleep 200 sh "rm $TMP/small/fill; mount -o remount,size=4m $TMP/small" ops 0 3000 fin 0
   mv "$TMP/small/logs" "$TMP/logs"
   verify
   said "No space left on device"
-  run "full tmpfs until the end" NCCL_INSPECTOR_DUMP_DIR="$TMP/small/logs" $US=500 sh "mount -o remount,size=64k $TMP/small" \
+  run "full tmpfs until the end" NCCL_INSPECTOR_DUMP_DIR="$TMP/small/logs" $US=500 sh \
+    "mount -o remount,size=64k $TMP/small" \
     init 0 ops 0 20000 sleep 100 timed 2300 fin 0
   rm -rf "$TMP/logs"
   cp -r "$TMP/small/logs" "$TMP/logs"
@@ -59,17 +68,21 @@ else
 fi
 
 # The directory.
-run "directory deleted while running" $US=500 init 0 ops 0 2000 sleep 200 sh "rm -rf $TMP/logs" ops 0 3000 sleep 100 fin 0
+run "directory deleted while running" $US=500 init 0 ops 0 2000 sleep 200 sh "rm -rf $TMP/logs" ops 0 3000 \
+  sleep 100 fin 0
 verify --lost 2000 --files 1
-run "directory moved away" $US=500 init 0 ops 0 2000 sleep 200 sh "mv $TMP/logs $TMP/elsewhere" ops 0 3000 sleep 200 fin 0
+run "directory moved away" $US=500 init 0 ops 0 2000 sleep 200 sh "mv $TMP/logs $TMP/elsewhere" ops 0 3000 \
+  sleep 200 fin 0
 rm -rf "$TMP/logs"
 mv "$TMP/elsewhere" "$TMP/logs"
 verify --files 1
-run "directory is a file at first" NCCL_INSPECTOR_DUMP_DIR="$TMP/logs/d" $US=500 sh "echo x > $TMP/logs" init 0 ops 0 2000 \
+run "directory is a file at first" NCCL_INSPECTOR_DUMP_DIR="$TMP/logs/d" $US=500 sh "echo x > $TMP/logs" \
+  init 0 ops 0 2000 \
   sleep 100 sh "rm $TMP/logs" sleep 250 fin 0
 verify
 said "Not a directory"
-run "directory is a file" NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" sh "echo x > $TMP/logs" init 0 ops 0 2000 timed 2300 fin 0
+run "directory is a file" NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" sh "echo x > $TMP/logs" init 0 ops 0 2000 \
+  timed 2300 fin 0
 said "cannot write"
 # What waits is not lost while there is a black box, and the lines say who gets it.
 if [ "$BOXES" != 0 ]; then
@@ -78,7 +91,8 @@ if [ "$BOXES" != 0 ]; then
 fi
 [ "$(cat "$TMP/logs")" = x ] || fail "$CASE: somebody's file was changed"
 rm "$TMP/logs"
-run "directory is a file, no black box" NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" sh "echo x > $TMP/logs" \
+run "directory is a file, no black box" NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" sh \
+  "echo x > $TMP/logs" \
   init 0 ops 0 2000 timed 2300 fin 0
 said "waits no longer.* are lost if the process ends before that succeeds"
 unsaid "nccl-inspector recover"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# SIGKILL at random instants under load, then recover: what had finished is in the log once, with its values. 1,000 of them:
+# SIGKILL at random instants under load, then recover: what had finished is in the log once, with its values.
+# 1,000 of them:
 # make torture.
 . "$(dirname "$0")/../../host/lib.sh"
 skip_under asan "a killed process has no report, and the load is too slow to be caught in the act"

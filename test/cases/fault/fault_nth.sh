@@ -7,7 +7,8 @@ for how in ENOSPC short EIO EROFS; do
     # Under a sanitizer one in three of the later ones.
     [ -z "$VARIANT" ] || [ $n -le 10 ] || [ $((n % 3)) = 0 ] || continue
     case $how in EIO | EROFS) [ $n -gt "${NTH:-2}" ] && break ;; esac # all of them: make torture
-    run "write $n $how" LD_PRELOAD="$BUILD/test/fault_io.so" NI_FAULT="write=$how@$n" $US=1000 NCCL_INSPECTOR_FILE_MAX_BYTES=60k \
+    run "write $n $how" LD_PRELOAD="$BUILD/test/fault_io.so" NI_FAULT="write=$how@$n" $US=1000 \
+      NCCL_INSPECTOR_FILE_MAX_BYTES=60k \
       init 0 ops 0 800 sleep 20 init 1 ops 1 800 sleep 20 ops 0 800 sleep 20 fin 1 ops 0 800 fin 0 fired
     verify >"$TMP/said"
     grep -q '^FAIL' "$TMP/said" && cat "$TMP/said"

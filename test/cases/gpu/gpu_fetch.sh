@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test/gpu/fetch_nccl.py, with a registry of our own: what has the right hash is kept and not asked for again; what has not is
-# refused and leaves nothing; where nobody answers it says so with 77.
+# test/gpu/fetch_nccl.py, with a registry of our own: what has the right hash is kept and not asked for again;
+# what has not is refused and leaves nothing; where nobody answers it says so with 77.
 . "$(dirname "$0")/../../lib/case.sh"
 need python3
 export XDG_CACHE_HOME=$TMP/cache
@@ -15,7 +15,8 @@ def wheel(release):
             file.writestr(f"nvidia/nccl/{part}", f"{part} of {release}")
     with open(f"{root}/{name}", "rb") as file:
         data = file.read()
-    return {"filename": name, "url": f"/{name}", "size": len(data), "digests": {"sha256": hashlib.sha256(data).hexdigest()}}
+    return {"filename": name, "url": f"/{name}", "size": len(data),
+            "digests": {"sha256": hashlib.sha256(data).hexdigest()}}
 releases = {release: [wheel(release)] for release in ("9.1.1", "9.1.2")}
 releases["9.1.2"][0]["digests"]["sha256"] = "0" * 64
 with open(f"{root}/pypi/nvidia-nccl-cu13/json", "w") as file:

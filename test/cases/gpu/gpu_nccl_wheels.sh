@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Real NCCL, release by release, without a GPU (test/gpu/no_device/no_device.h): gpu_drive's declarations are those of its
-# header, doctor names release and interface rightly, NCCL loads the plugin with that interface, and all that it raises for
-# the plans of gpu_drive is in the log, ranks meeting in shared memory and through the network; from 2.31 on with symmetric
-# kernels and tags, and what was read of those releases (test/gpu/inferences.py).
+# Real NCCL, release by release, without a GPU (test/gpu/no_device/no_device.h): gpu_drive's declarations are
+# those of its header, doctor names release and interface rightly, NCCL loads the plugin with that interface,
+# and all that it raises for the plans of gpu_drive is in the log, ranks meeting in shared memory and through
+# the network; from 2.31 on with symmetric kernels and tags, and what was read of those releases
+# (test/gpu/inferences.py).
 # The libraries are fetched once and kept (test/gpu/fetch_nccl.py); skipped only where no registry answers.
-#   NI_NCCL_RELEASES   default the newest, or with each other commit one before 2.31; test/long/nccl_wheels.sh runs more of them
+#   NI_NCCL_RELEASES   default the newest, or with each other commit one before 2.31; test/long/nccl_wheels.sh
+#                      runs more of them
 #   NI_NCCL_LONG=1     all ends and all older interfaces, too
 . "$(dirname "$0")/../../lib/sim.sh"
 turns=(2.32.3 2.28.9)
@@ -37,17 +39,22 @@ run() {
   shift
   while [[ ${1:-} == *=* ]]; do vars+=("$1"); shift; done
   rm -rf "$TMP/truth" "$TMP/logs"
-  env LD_LIBRARY_PATH="$TMP/lib" NI_NO_DEVICE_NCCL="$so" NCCL_P2P_DISABLE=1 NCCL_CUMEM_ENABLE=0 NCCL_CUMEM_HOST_ENABLE=0 NCCL_SOCKET_IFNAME=lo \
-    NCCL_DEBUG=INFO NCCL_PROFILER_PLUGIN="$PLUGIN" NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" "${vars[@]}" timeout -k 5 150 \
-    "$GPU/gpu_drive" --out "$TMP/truth" --nccl "$so" --cuda "$GPU/fake/no_device.so" --layout $layout --stall 90 --seconds 100 --iterations 2 \
-    --max-bytes 1048576 "$@" >"$TMP/out" 2>&1 || { bad "gpu_drive ended with $?"; grep -a 'gpu_drive:\|WARN' "$TMP/out" | tail -n 5; return 1; }
+  env LD_LIBRARY_PATH="$TMP/lib" NI_NO_DEVICE_NCCL="$so" NCCL_P2P_DISABLE=1 NCCL_CUMEM_ENABLE=0 \
+    NCCL_CUMEM_HOST_ENABLE=0 NCCL_SOCKET_IFNAME=lo \
+    NCCL_DEBUG=INFO NCCL_PROFILER_PLUGIN="$PLUGIN" NCCL_INSPECTOR_ENABLE=1 \
+    NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" "${vars[@]}" timeout -k 5 150 \
+    "$GPU/gpu_drive" --out "$TMP/truth" --nccl "$so" --cuda "$GPU/fake/no_device.so" --layout $layout \
+    --stall 90 --seconds 100 --iterations 2 \
+    --max-bytes 1048576 "$@" >"$TMP/out" 2>&1 ||
+    { bad "gpu_drive ended with $?"; grep -a 'gpu_drive:\|WARN' "$TMP/out" | tail -n 5; return 1; }
 }
 agree() { # [partial] [options of gpu_check]; partial: what was aborted is rightly incomplete
   local partial=0
   [ "${1:-}" = partial ] && partial=1 && shift
   "$GPU/gpu_check" --any-timing "$@" "$TMP/truth" "$TMP/logs" >"$TMP/rows" 2>"$TMP/differences" || true
   # No device: on a busy machine the device's thread and the polling one come by when they can.
-  if ! grep -q '^ok.*each operation once' "$TMP/rows" || grep '^FAIL' "$TMP/rows" | grep -v 'execution time\|bus bandwidth'; then
+  if ! grep -q '^ok.*each operation once' "$TMP/rows" ||
+    grep '^FAIL' "$TMP/rows" | grep -v 'execution time\|bus bandwidth'; then
     bad "gpu_check"
     cat "$TMP/differences"
   fi
@@ -59,7 +66,9 @@ recorded() {
   rm -f "$TMP"/*.rec
   run "$1" NCCL_PROFILER_PLUGIN="$BUILD/test/recorder.so" NI_RECORDER_FILE="$TMP/%p.rec" "${@:2}"
 }
-kept() { "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" 2>&1 || { bad "contract"; grep '^FAIL' "$TMP/rows"; }; }
+kept() {
+  "$GPU/gpu_contract" "$TMP"/*.rec >"$TMP/rows" 2>&1 || { bad "contract"; grep '^FAIL' "$TMP/rows"; }
+}
 # inferred AT_LEAST [NAME]: so many statements are seen, and each that is holds; with NAME: that one.
 inferred() {
   python3 test/gpu/inferences.py "$code" "$TMP"/*.rec >"$TMP/rows" 2>&1 || true
@@ -87,11 +96,14 @@ for so in "${libs[@]}"; do
   fi
   known=$(grep -aoh 'ncclProfiler_v[0-9]*' "$so" | sort -u | tr -dc '0-9\n' | tail -n 1) || true
   ours=$(for v in 1 2 3 4 5 6 7 8 9; do [ "$v" -le "${known:-0}" ] && grep -qa "ncclProfiler_v$v" "$PLUGIN" && echo $v; done | tail -n 1) || true
-  NCCL_PROFILER_PLUGIN=$PLUGIN NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/d" "$BIN" doctor --nccl "$so" >"$TMP/doctor" 2>&1 || true
+  NCCL_PROFILER_PLUGIN=$PLUGIN NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/d" "$BIN" doctor --nccl \
+    "$so" >"$TMP/doctor" 2>&1 || true
   if [ "$code" -ge 22700 ]; then
-    grep -q "is release $release; it will use the plugin's interface v$ours" "$TMP/doctor" || { bad "doctor"; grep nccl "$TMP/doctor"; }
+    grep -q "is release $release; it will use the plugin's interface v$ours" "$TMP/doctor" ||
+      { bad "doctor"; grep nccl "$TMP/doctor"; }
   else
-    grep -q "is release $release: it tells no device times" "$TMP/doctor" || { bad "doctor"; grep nccl "$TMP/doctor"; }
+    grep -q "is release $release: it tells no device times" "$TMP/doctor" ||
+      { bad "doctor"; grep nccl "$TMP/doctor"; }
     echo "ok   NCCL $release: header, doctor; v$known is its newest interface"
     continue
   fi
@@ -107,7 +119,8 @@ for so in "${libs[@]}"; do
     wait $running || bad "the run beside RAS"
   fi
   layout=hostid # a host each: sockets, and all proxy events
-  run "all plans, network" NCCL_INSPECTOR_EVENTS=trace --plans dtypes,p2p,alltoall,groups,graph,split,nonblocking,comms && agree
+  run "all plans, network" NCCL_INSPECTOR_EVENTS=trace \
+    --plans dtypes,p2p,alltoall,groups,graph,split,nonblocking,comms && agree
   over_net=$(grep 'each operation once' "$TMP/rows" | cut -f3)
   run "end by abort" --plans mix,groups --end abort && agree partial
   layout=gpus
@@ -121,14 +134,17 @@ for so in "${libs[@]}"; do
   oldest=4
   if [ "$long" = 1 ]; then
     oldest=1
-    run "long kernels" NI_NO_DEVICE_KERNEL_US=3000 --plans groups,p2p && agree # works of a batch are seen while they run
+    # works of a batch are seen while they run
+    run "long kernels" NI_NO_DEVICE_KERNEL_US=3000 --plans groups,p2p && agree
     for end in finalize exit quick_exit; do run "end by $end" --plans groups --end $end && agree; done
   fi
   for ((v = oldest; v < ours; v++)); do
     if [ $v -lt 4 ]; then # before v3 nothing calls back at a graph's replay, unless the network is used
-      run "v$v" NI_FORCE_PLUGIN="$PLUGIN" NCCL_PROFILER_PLUGIN="$BUILD/test/force_v$v.so" --plans "$([ $v = 3 ] && echo mix || echo groups)" && agree --unnamed
+      run "v$v" NI_FORCE_PLUGIN="$PLUGIN" NCCL_PROFILER_PLUGIN="$BUILD/test/force_v$v.so" --plans \
+        "$([ $v = 3 ] && echo mix || echo groups)" && agree --unnamed
     else
-      run "v$v" NI_FORCE_PLUGIN="$PLUGIN" NCCL_PROFILER_PLUGIN="$BUILD/test/force_v$v.so" --plans mix,groups,p2p && agree
+      run "v$v" NI_FORCE_PLUGIN="$PLUGIN" NCCL_PROFILER_PLUGIN="$BUILD/test/force_v$v.so" \
+        --plans mix,groups,p2p && agree
     fi
   done
   recorded "recording" --plans mix,groups,p2p,alltoall && kept

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Flight Recorder dumps of PyTorch: of 8 ranks alone, as JSON, as PyTorch's pickler and as Python's write them; and with logs.
+# Flight Recorder dumps of PyTorch: of 8 ranks alone, as JSON, as PyTorch's pickler and as Python's write
+# them; and with logs.
 . "$(dirname "$0")/../../lib/hang.sh"
 world="default_pg (process group 0)"
 
@@ -9,10 +10,13 @@ dumps() {
   shift 2
   look_at "$TMP/all/$kind-$form" --box-dir "$BOXES"
   checked "$kind, $form" "$@"
-  grep -q '"flight_recorder_dumps":8,"bad_lines":0,"unreadable":0' "$TMP/verdict" || fail "$kind, $form: not all were read"
+  grep -q '"flight_recorder_dumps":8,"bad_lines":0,"unreadable":0' "$TMP/verdict" ||
+    fail "$kind, $form: not all were read"
 }
-python3 test/lib/flight_dumps.py "$TMP/all" {never,batch,given_up,aborted,gloo}-{json,torch,2,4,5} {other,timed,behind,size,type,inside,send,healthy,coalesced}-{json,torch}
-dumps never json 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7 verdict=likely consequences=2
+python3 test/lib/flight_dumps.py "$TMP/all" {never,batch,given_up,aborted,gloo}-{json,torch,2,4,5} \
+  {other,timed,behind,size,type,inside,send,healthy,coalesced}-{json,torch}
+dumps never json 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7 verdict=likely \
+  consequences=2
 dumps timed json 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7 consequences=2
 dumps behind json 3 expect "tp (process group 2)" "_all_gather_base 4" never_called=3 inside=2 consequences=1
 dumps other json 3 expect "$world" "all_reduce 4" other_call=5 inside=0,1,2,3,4,6,7 mismatch=function
@@ -45,7 +49,8 @@ checked "half of them" 3 expect "$world" "all_reduce 4" inside=0,1,2,4
 names "who is not there" "no data from"
 cp -p "$TMP/all/healthy-json/nccl_trace_rank_3" "$TMP/any.thing"
 look_at "$TMP/any.thing" --box-dir "$BOXES"
-grep -q "any.thing: no rank in it, and no number in its name" "$TMP/verdict.err" || fail "without a rank: $(cat "$TMP/verdict.err")"
+grep -q "any.thing: no rank in it, and no number in its name" "$TMP/verdict.err" ||
+  fail "without a rank: $(cat "$TMP/verdict.err")"
 sed 's/^{/{"rank": 2147483647, /' "$TMP/all/healthy-json/nccl_trace_rank_3" >"$TMP/any.thing"
 look_at "$TMP/any.thing" --box-dir "$BOXES"
 grep -q "any.thing: rank 2147483647 is none: ranks are below 2147483647" "$TMP/verdict.err" ||
@@ -53,12 +58,15 @@ grep -q "any.thing: rank 2147483647 is none: ranks are below 2147483647" "$TMP/v
 gzip -c "$TMP/all/never-torch/nccl_trace_rank_5" >"$TMP/nccl_trace_rank_5.gz"
 look_at "$TMP/nccl_trace_rank_5.gz" --box-dir "$BOXES"
 grep -q '"flight_recorder_dumps":1' "$TMP/verdict" || fail "a dump that gzip made small is not read"
-# Names that end in a node's number: two ranks do not become one, and both files are named. So beside a name that says the rank.
+# Names that end in a node's number: two ranks do not become one, and both files are named. So beside a name
+# that says the rank.
 two_of_one() { # DIR TAKEN OTHER: what is said of a folder with two dumps of "rank 1"
   look_at "$TMP/$1" --box-dir "$BOXES"
   local why="$TMP/$1/$3: left out: rank 1 has a dump already, $TMP/$1/$2. That $3 is of the same rank, only the last number"
-  grep -q '"flight_recorder_dumps":1,.*"unreadable":1,' "$TMP/verdict" || fail "$1: not one of two was read: $(cat "$TMP/verdict")"
-  grep -q "\"first_unreadable\":\"$why.*Name dumps by their ranks, as PyTorch does: nccl_trace_rank_3" "$TMP/verdict" ||
+  grep -q '"flight_recorder_dumps":1,.*"unreadable":1,' "$TMP/verdict" ||
+    fail "$1: not one of two was read: $(cat "$TMP/verdict")"
+  grep -q "\"first_unreadable\":\"$why.*Name dumps by their ranks, as PyTorch does: nccl_trace_rank_3" \
+    "$TMP/verdict" ||
     fail "$1: not both files are named: $(cat "$TMP/verdict")"
 }
 mkdir "$TMP/nodes" "$TMP/beside"
@@ -80,13 +88,15 @@ os.utime(sys.argv[2], ns=(os.stat(sys.argv[1]).st_mtime_ns,) * 2)
 PY
 done
 look_at "$TMP/wide" --box-dir "$BOXES"
-checked "numbers of more than 64 bits" 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7 verdict=likely consequences=2
+checked "numbers of more than 64 bits" 3 expect "$world" "all_reduce 4" never_called=3 inside=0,1,2,4,5,6,7 \
+  verdict=likely consequences=2
 mkdir "$TMP/none"
 echo '{"a":1}' >"$TMP/none/x.json"
 look_at "$TMP/none" --box-dir "$BOXES"
 grep -q '"unreadable":0' "$TMP/verdict" || fail "a file that is no dump: $(cat "$TMP/verdict")"
 
-# With logs: of all ranks, ours alone counts; of one rank, the dumps say what it lacks. A rank is one, however many sources.
+# With logs: of all ranks, ours alone counts; of one rank, the dumps say what it lacks. A rank is one, however
+# many sources.
 python3 - "$TMP" <<'PY'
 import os, sys
 sys.path.insert(0, "test/lib")
@@ -111,6 +121,7 @@ python3 test/lib/hang_logs.py "$TMP/logs" AllReduce -
 look_at "$TMP/logs" "$TMP/two" --box-dir "$BOXES"
 checked "with logs that lack one" 3 expect "$world" "all_reduce 2" inside=0 never_called=1 consequences=0
 names "its host" "rank 1 (node-1) never called it"
-python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert d["ranks"] == d["processes"] == 2, d' "$TMP/verdict" || fail "ranks are counted twice"
+python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert d["ranks"] == d["processes"] == 2, d' \
+  "$TMP/verdict" || fail "ranks are counted twice"
 
 finish

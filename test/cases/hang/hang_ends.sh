@@ -20,19 +20,22 @@ sleep 0.3
 dead="all 4 processes are gone \(killed or crashed\), $WHEN"
 flight="ReduceScatter 0 of communicator world: rank 2 $HOST had not called it; everyone else \(3 ranks\) was inside"
 look
-checked "killed" 4 job dead "DEAD \(4 ranks, 3 communicators\): $dead; in flight then: $flight" verdict=no_hang dead=4 ranks=4 processes=4
+checked "killed" 4 job dead "DEAD \(4 ranks, 3 communicators\): $dead; in flight then: $flight" \
+  verdict=no_hang dead=4 ranks=4 processes=4
 look --stuck-after 1
 checked "killed while it hung" 3 job dead "HANG \(likely\): $flight; nothing had moved for [0-9]+ s; by now $dead" verdict=likely dead=4
 RC=0
 timeout 20 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --watch 1 >"$TMP/out" 2>&1 || RC=$?
 [ "$RC" = 4 ] || fail "--watch of a job that was killed: exit code $RC"
-grep -q '^  all had finished AllReduce 19$' "$TMP/out" || fail "what all had finished is not said: $(cat "$TMP/out")"
+grep -q '^  all had finished AllReduce 19$' "$TMP/out" ||
+  fail "what all had finished is not said: $(cat "$TMP/out")"
 "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" -q || fail "recover ends with $?"
 rm "$BOXES"/*.box
 look
 checked "killed and recovered" 4 job dead "DEAD \(4 ranks, 3 communicators\): $dead; in flight then: $flight" dead=4 ranks=4
 
-# What a process that was killed left is as old as its death, however old its heartbeat is: here as old as its start.
+# What a process that was killed left is as old as its death, however old its heartbeat is: here as old as its
+# start.
 cat >"$TMP/kill.scn" <<'S'
 # rank 1 has not called what rank 0 is inside of when both are killed
 set ranks=2 nodes=2 procs=1
@@ -66,7 +69,8 @@ checked "ended" 0 job ended "ENDED \(8 ranks, 3 communicators\): all 8 processes
 env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX="$BOXES" NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" \
   "$SIM" --quiet --plugin "$PLUGIN" --scenario nodes >"$TMP/sim.out" 2>&1 || fail "the job started again"
 look
-checked "ended and ended again" 0 job ended "ENDED \(8 ranks, 3 communicators\): all 8 processes .*" left=8 ranks=8 earlier=8
+checked "ended and ended again" 0 job ended "ENDED \(8 ranks, 3 communicators\): all 8 processes .*" left=8 \
+  ranks=8 earlier=8
 job hang
 wait "$JOB" || true
 JOB=
@@ -85,10 +89,12 @@ in_time 20 sh -c "'$INSPECTOR' hang '$TMP/logs' --box-dir '$BOXES' --json 2>/dev
 look --stuck-after 4
 checked "an earlier run" 0 job running "no hang: 4 ranks, 3 communicators.*" earlier=4 dead=0 alive=4
 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" >"$TMP/out" || true
-grep -q '^not counted: 4 processes of an earlier run' "$TMP/out" || fail "the earlier run is not told: $(cat "$TMP/out")"
+grep -q '^not counted: 4 processes of an earlier run' "$TMP/out" ||
+  fail "the earlier run is not told: $(cat "$TMP/out")"
 stop_job
 
-# --watch begins before there is anything, and ends when the processes have ended; from logs alone it ends on a hang.
+# --watch begins before there is anything, and ends when the processes have ended; from logs alone it ends on
+# a hang.
 rm -rf "$TMP/logs" "${BOXES:?}"/*
 timeout 60 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --watch 1 >"$TMP/out" 2>"$TMP/err" &
 WATCH=$!
@@ -97,10 +103,13 @@ job nodes
 ended
 RC=0
 wait $WATCH || RC=$?
-{ [ "$RC" = 0 ] && grep -q '^ENDED' "$TMP/out"; } || fail "--watch from before the first write: exit code $RC, $(cat "$TMP/out" "$TMP/err")"
+{ [ "$RC" = 0 ] && grep -q '^ENDED' "$TMP/out"; } ||
+  fail "--watch from before the first write: exit code $RC, $(cat "$TMP/out" "$TMP/err")"
 job hang_late NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_STUCK_SECONDS=7
 RC=0
-timeout 60 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --watch 2 --stuck-after 1 >"$TMP/out" 2>"$TMP/err" || RC=$?
-{ [ "$RC" = 3 ] && grep -q '^HANG (likely): ReduceScatter 0 ' "$TMP/out"; } || fail "--watch of logs alone: exit code $RC, $(cat "$TMP/out" "$TMP/err")"
+timeout 60 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --watch 2 --stuck-after 1 >"$TMP/out" \
+  2>"$TMP/err" || RC=$?
+{ [ "$RC" = 3 ] && grep -q '^HANG (likely): ReduceScatter 0 ' "$TMP/out"; } ||
+  fail "--watch of logs alone: exit code $RC, $(cat "$TMP/out" "$TMP/err")"
 [ "$(wc -l <"$TMP/err")" -le 5 ] || fail "--watch repeats itself: $(cat "$TMP/err")"
 finish

@@ -73,7 +73,8 @@ judged() {
   { time timeout $((12 * LIMIT)) "${room[@]}" "$INSPECTOR" "$@" >"$TMP/text" 2>&1; } 2>"$TMP/cpu" || rc=$?
   ms=$(awk '{print int(1000 * ($1 + $2))}' "$TMP/cpu")
   text=$(wc -c <"$TMP/text")
-  if [ $rc -le 4 ] && ! grep -q "Cannot allocate memory" "$TMP/text" && [ $ms -lt $((LIMIT * 1000)) ] && [ "$text" -lt 65536 ]; then
+  if [ $rc -le 4 ] && ! grep -q "Cannot allocate memory" "$TMP/text" && [ $ms -lt $((LIMIT * 1000)) ] &&
+    [ "$text" -lt 65536 ]; then
     echo "ok   $name: $1 $ms ms, $(head -c 110 "$TMP/text" | head -n 1)"
   else
     fail "$name: $1 exit status $rc after $ms ms, $text bytes of text: $(head -c 200 "$TMP/text")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A job that is merely slow is never said to hang, however often one looks, from its first moment to its last. The long form
-# is test/long/hang_100.sh.
+# A job that is merely slow is never said to hang, however often one looks, from its first moment to its last.
+# The long form is test/long/hang_100.sh.
 . "$(dirname "$0")/../../lib/hang.sh"
 
 healthy() { # NAME seconds-until-a-hang [job's arguments]
@@ -19,7 +19,8 @@ healthy() { # NAME seconds-until-a-hang [job's arguments]
   [ $rc = 0 ] || { fail "$name: nccl-sim ended with $rc"; tail -n 3 "$TMP/sim.out"; }
   JOB=
   look --stuck-after "$after"
-  [ "$RC" = 0 ] || { fail "$name: exit code $RC after its end"; cat "$TMP/verdict.err"; head -c 1000 "$TMP/verdict"; }
+  [ "$RC" = 0 ] ||
+    { fail "$name: exit code $RC after its end"; cat "$TMP/verdict.err"; head -c 1000 "$TMP/verdict"; }
   [ $looks -gt 5 ] || fail "$name: only $looks looks"
   echo "ok   $name: $looks looks, in $waits of them somebody waited"
 }
@@ -32,7 +33,8 @@ job slow NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=-1
 four_boxes() { [ "$(find "$BOXES" -name '*.box' | wc -l)" = 4 ]; }
 wait_for 10 four_boxes || fail "there are no four boxes"
 look --stuck-after 20
-{ [ "$RC" = 0 ] && grep -q '"ranks":[1-9]' "$TMP/verdict"; } || fail "before the first write: exit code $RC, $(cat "$TMP/verdict.err") $(head -c 500 "$TMP/verdict")"
+{ [ "$RC" = 0 ] && grep -q '"ranks":[1-9]' "$TMP/verdict"; } ||
+  fail "before the first write: exit code $RC, $(cat "$TMP/verdict.err") $(head -c 500 "$TMP/verdict")"
 stop_job
 RC=0
 mkdir "$TMP/none"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Every planted hang of the simulator is named right: who is missing, from which operation of which communicator.
+# Every planted hang of the simulator is named right: who is missing, from which operation of which
+# communicator.
 . "$(dirname "$0")/../../lib/hang.sh"
 test/lib/hang_sources.sh >"$TMP/sources" 2>&1 &
 SOURCES=$!
@@ -26,7 +27,8 @@ hangs "a communicator that waits for another" tp1 "AllReduce 20" never_called=3 
 job hang_queued
 hangs "a kernel that two GPUs never start" k "AllGather 0" queued=1,2 inside=0,3 consequences=1
 
-# A call whose group is never launched: made, and no kernel follows. It is not taken for finished, though it has a number.
+# A call whose group is never launched: made, and no kernel follows. It is not taken for finished, though it
+# has a number.
 cat >"$TMP/api.scn" <<'S'
 # rank 2 calls it and launches nothing
 set ranks=4 nodes=2 procs=1

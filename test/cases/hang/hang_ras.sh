@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `hang --ras`: what NCCL's RAS says. Verdicts of planted answers and hostile ones, a server that speaks its protocol and servers that
-# do not, a job of the simulator at which boxes and RAS are looked at together, and made-up endings whose counts are the programs' own.
+# `hang --ras`: what NCCL's RAS says. Verdicts of planted answers and hostile ones, a server that speaks its
+# protocol and servers that do not, a job of the simulator at which boxes and RAS are looked at together, and
+# made-up endings whose counts are the programs' own.
 . "$(dirname "$0")/../../lib/hang.sh"
 mkdir "$TMP/empty"
 
@@ -16,7 +17,8 @@ asks() {
   local what=$1 code=$2 pattern=$3 rc=0
   shift 3
   "$INSPECTOR" hang --ras="127.0.0.1:$PORT" --box-dir "$TMP/empty" "$@" >"$TMP/text" 2>&1 || rc=$?
-  if [ $rc != "$code" ] || ! grep -q -- "$pattern" "$TMP/text" || grep -q "Sanitizer\|runtime error\|"$'\033' "$TMP/text"; then
+  if [ $rc != "$code" ] || ! grep -q -- "$pattern" "$TMP/text" ||
+    grep -q "Sanitizer\|runtime error\|"$'\033' "$TMP/text"; then
     fail "$what: exit status $rc, expected $code and \"$pattern\": $(head -c 600 "$TMP/text")"
   else echo "ok   $what"; fi
 }
@@ -50,8 +52,11 @@ P
 serve fine "$TMP/behind.json"
 confirm() {
   local rc=0
-  "$INSPECTOR" hang --ras="localhost:$1" --confirm --stuck-after 10 --box-dir "$TMP/empty" >"$TMP/confirm" 2>&1 || rc=$?
-  [ $rc = 3 ] && grep -q "^HANG (likely): .*rank 3 .* is behind: AllReduce 6, the others 7; none .* for 1[0-9] s" "$TMP/confirm"
+  "$INSPECTOR" hang --ras="localhost:$1" --confirm --stuck-after 10 --box-dir "$TMP/empty" >"$TMP/confirm" \
+    2>&1 || rc=$?
+  [ $rc = 3 ] &&
+    grep -q "^HANG (likely): .*rank 3 .* is behind: AllReduce 6, the others 7; none .* for 1[0-9] s" \
+    "$TMP/confirm"
 }
 confirm "$PORT" &
 CONFIRM=$!
@@ -66,15 +71,18 @@ serve fine "$TMP/behind.json"
 asks "one look at a server" 2 "rank 3 (10.0.0.1, pid 1003) is behind"
 rc=0
 "$INSPECTOR" hang --ras "127.0.0.1:$PORT" >"$TMP/text" 2>&1 || rc=$?
-{ [ $rc = 64 ] && grep -q "write --ras=127.0.0.1:$PORT" "$TMP/text"; } || fail "--ras HOST:PORT: $rc, $(cat "$TMP/text")"
+{ [ $rc = 64 ] && grep -q "write --ras=127.0.0.1:$PORT" "$TMP/text"; } ||
+  fail "--ras HOST:PORT: $rc, $(cat "$TMP/text")"
 # An answer among the logs is no Flight Recorder dump, and says nothing of a hang.
 for words in "--ras $TMP/behind.json" "$TMP/behind.json"; do
   rc=0
   # shellcheck disable=SC2086
   "$INSPECTOR" hang $words --box-dir "$TMP/empty" >"$TMP/text" 2>&1 || rc=$?
-  { [ $rc = 64 ] && grep -q "behind.json: is an answer of RAS: give it as --ras=FILE" "$TMP/text"; } || fail "$words: $rc, $(cat "$TMP/text")"
+  { [ $rc = 64 ] && grep -q "behind.json: is an answer of RAS: give it as --ras=FILE" "$TMP/text"; } ||
+    fail "$words: $rc, $(cat "$TMP/text")"
 done
-# Of files the newer one is named, whichever comes first; of one a second file tells more; a name may be of a host or a file.
+# Of files the newer one is named, whichever comes first; of one a second file tells more; a name may be of a
+# host or a file.
 PYTHONPATH=test/lib python3 - "$TMP" <<'P'
 import sys
 import ras
@@ -90,7 +98,8 @@ done
 files --ras="$TMP/older.json"
 grep -q "only a second one tells (a second --ras=FILE)" "$TMP/text" || fail "one file: $(cat "$TMP/text")"
 files --ras=none.invalid
-grep -q "none.invalid:28028: .*, and there is no file none.invalid" "$TMP/text" || fail "no file: $(cat "$TMP/text")"
+grep -q "none.invalid:28028: .*, and there is no file none.invalid" "$TMP/text" ||
+  fail "no file: $(cat "$TMP/text")"
 serve old "$TMP/behind.json"
 asks "NCCL before 2.28.7" 1 'older than 2.28.7.*it answers "ERROR: Unknown command'
 serve cut "$TMP/behind.json"
@@ -108,11 +117,13 @@ asks "an answer without an end" 1 "longer than 128 MiB\|no whole answer" --ras-t
 kill "$!" 2>/dev/null
 asks "nobody there" 1 "no RAS answers there"
 
-# A job in which rank 2 never comes: its boxes, and RAS by the scenario's own numbers. Then a RAS that says otherwise.
+# A job in which rank 2 never comes: its boxes, and RAS by the scenario's own numbers. Then a RAS that says
+# otherwise.
 job hang_late
 hangs "late rank" world "ReduceScatter 0" never_called=2 inside=0,1,3
 truth=(AllReduce=20@world AllReduce=20@tp0 AllReduce=20@tp1)
-PYTHONPATH=test/lib python3 test/lib/ras_truth.py "$TMP/truth" "${truth[@]}" ReduceScatter=1@world:2=0 >"$TMP/ras.json"
+PYTHONPATH=test/lib python3 test/lib/ras_truth.py "$TMP/truth" \
+  "${truth[@]}" ReduceScatter=1@world:2=0 >"$TMP/ras.json"
 serve fine "$TMP/ras.json"
 look --stuck-after 1 --ras="127.0.0.1:$PORT"
 [ "$RC" = 3 ] || fail "beside the plugin: exit status $RC"
@@ -122,18 +133,22 @@ import sys
 
 d = json.load(open(sys.argv[1] + "/verdict"))
 both = d["ras"]["beside_the_plugin"]
-assert both["n_differences"] == 0 and both["compared"] == both["agree"] == 8 and both["communicators"] == 3, both
+assert (both["n_differences"] == 0 and both["compared"] == both["agree"] == 8 and
+        both["communicators"] == 3), both
 first = d["ras"]["troubles"][0]
 assert [(r["rank"], r["is"]) for r in first["ranks"]] == [(2, ["behind"])], first
 assert {r["pid"] for r in d["cause"]["ranks"]} == {r["pid"] for r in first["ranks"]}, d["cause"]
 print("ok   boxes and RAS: " + both["text"])
 P
-"$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1 --ras="127.0.0.1:$PORT" >"$TMP/text" 2>&1 || true
-grep -q "^RAS and the plugin agree on what 8 ranks of 3 communicators launched" "$TMP/text" || fail "the line: $(cat "$TMP/text")"
+"$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1 --ras="127.0.0.1:$PORT" >"$TMP/text" \
+  2>&1 || true
+grep -q "^RAS and the plugin agree on what 8 ranks of 3 communicators launched" "$TMP/text" ||
+  fail "the line: $(cat "$TMP/text")"
 python3 test/lib/ras_truth.py "$TMP/truth" "${truth[@]}" ReduceScatter=1@world:2=0,3=2 dead=1 >"$TMP/other.json"
 serve fine "$TMP/other.json"
 "$INSPECTOR" hang "$TMP/logs" --box-dir "$BOXES" --stuck-after 1 --ras="127.0.0.1:$PORT" >"$TMP/text" 2>&1 || true
-for line in "RAS and the plugin differ in 3 places" "rank 3 of world (sim-node1): ReduceScatter 2 by RAS, 1 by the plugin" \
+for line in "RAS and the plugin differ in 3 places" \
+  "rank 3 of world (sim-node1): ReduceScatter 2 by RAS, 1 by the plugin" \
   "rank 1 of world (sim-node0): RAS calls it dead, and its process is alive"; do
   grep -q -- "$line" "$TMP/text" || fail "a difference is not told: $line: $(cat "$TMP/text")"
 done
@@ -151,7 +166,8 @@ stop_job
 
 rc=0
 wait $WATCH || rc=$?
-{ [ $rc = 1 ] && grep -q "RAS answers no more: the job has ended" "$TMP/watch"; } || fail "a server that goes: $rc, $(cat "$TMP/watch")"
+{ [ $rc = 1 ] && grep -q "RAS answers no more: the job has ended" "$TMP/watch"; } ||
+  fail "a server that goes: $rc, $(cat "$TMP/watch")"
 wait $CONFIRM || fail "two looks at a server: $(cat "$TMP/confirm")"
 python3 test/hangs/ras.py --exporter "$INSPECTOR" --short --least 0.9 || fail "made-up endings"
 finish

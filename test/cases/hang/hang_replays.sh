@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Two healthy ranks replay a captured graph of symmetric collectives 50 times a second, on NCCL 2.31, which raises no KernelCh
+# Two healthy ranks replay a captured graph of symmetric collectives 50 times a second, on NCCL 2.31, which
+# raises no KernelCh
 # there: nothing is stuck, nothing hangs, memory stays flat, and every replay is in the logs.
 . "$(dirname "$0")/../../lib/hang.sh"
 times=250
@@ -20,11 +21,13 @@ replays() { # the job's options
   done
   ended
   # The job runs for five seconds; a busy machine has time for few looks.
-  [ $looks -ge 4 ] && [ $healthy -gt $((looks / 2)) ] || fail "$*: $healthy of $looks looks said that nothing hangs"
+  [ $looks -ge 4 ] && [ $healthy -gt $((looks / 2)) ] ||
+    fail "$*: $healthy of $looks looks said that nothing hangs"
   room=1024
   [ -z "$VARIANT" ] || room=8192 # a sanitizer keeps for a while what is freed
   [ "${last:-0}" -le $((${first:-0} + room)) ] || fail "$*: $first KiB grew to $last"
-  # 100 operations a second are written once a second. Through v4 nobody may know that they are replays: they are given up later.
+  # 100 operations a second are written once a second. Through v4 nobody may know that they are replays: they
+  # are given up later.
   high=$(cat "$TMP"/logs/*.jsonl | grep -o '"high_water":[0-9]*' | cut -d: -f2 | sort -n | tail -n 1)
   [[ "$*" == *v4* ]] || [ "${high:-1000}" -le 300 ] || fail "$*: ${high:-no} operations held at once"
   look --stuck-after 1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# 200 clients of both kinds and three sessions: what they cost the head (test/lib/head_load.py, test/host/head_load.c).
+# 200 clients of both kinds and three sessions: what they cost the head (test/lib/head_load.py,
+# test/host/head_load.c).
 . "$(dirname "$0")/../../lib/head.sh"
 driver=$BUILD/test/host/head_load
 need "$driver"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# import accl: every collective of ACCL's logs is in ours; a file without an end leaves a log without one, what it lost is in the account,
-# what its proxy measured accuses nobody. RCCL's inspector needs no import.
+# import accl: every collective of ACCL's logs is in ours; a file without an end leaves a log without one,
+# what it lost is in the account, what its proxy measured accuses nobody. RCCL's inspector needs no import.
 . "$(dirname "$0")/../../lib/case.sh"
 import() { # rc name: files $TMP/NAME, logs $TMP/NAME.logs
   local want=$1 name=$2 rc=0
@@ -13,32 +13,42 @@ checked() { # name rc sentences...
   "$INSPECTOR" check "$TMP/$1.logs" >"$TMP/$1.check" 2>&1 || rc=$?
   [ $rc = "$2" ] || { fail "$1: check returns $rc"; cat "$TMP/$1.check"; }
   grep -qE '^lines .* 0 bad' "$TMP/$1.check" || { fail "$1: bad lines"; cat "$TMP/$1.check"; }
-  for s in "${@:3}"; do grep -qE -- "$s" "$TMP/$1.check" || { fail "$1: check does not say: $s"; cat "$TMP/$1.check"; }; done
+  for s in "${@:3}"; do
+    grep -qE -- "$s" "$TMP/$1.check" || { fail "$1: check does not say: $s"; cat "$TMP/$1.check"; }
+  done
 }
 python3 test/lib/accl_log.py make "$TMP"
 for c in whole died cut lost slow; do
   import "$([ $c = died ] && echo 2 || echo 0)" $c
   python3 test/lib/accl_log.py check $c "$TMP/$c.logs" || { fail "$c"; cat "$TMP/$c.txt"; }
-  python3 test/lib/accl_log.py read "$TMP/$c.logs" "$TMP/$c"/*.jsonl >"$TMP/read" || fail "$c: $(cat "$TMP/read")"
+  python3 test/lib/accl_log.py read "$TMP/$c.logs" "$TMP/$c"/*.jsonl >"$TMP/read" ||
+    fail "$c: $(cat "$TMP/read")"
 done
 said whole 'rank 1 \(by the communicator of all\) on mi300_node1, 53 operations'
 said whole 'when operations began is not in the source'
 checked whole 0 '^COMPLETE'
 said died 'node1_pid4711_0x78.jsonl: left out: no log of ACCL.*the others of its process were read'
-checked died 2 '1 rank of a communicator without a final line' '1 process without its own last line.*imported logs end where'
+checked died 2 '1 rank of a communicator without a final line' \
+  '1 process without its own last line.*imported logs end where'
 checked cut 2 '1 rank of a communicator without a final line'
 said cut '1 event could not be read'
 checked lost 2 'problem     7 operations dropped' 'problem     2 operations .*in flight'
 zcat "$TMP"/lost.logs/*node1*.gz >"$TMP/lines"
-grep -q '5 operations and steps of the proxy were not timed' "$TMP/lines" || fail "no note of what the proxy lost"
+grep -q '5 operations and steps of the proxy were not timed' "$TMP/lines" ||
+  fail "no note of what the proxy lost"
 grep -q 'proxy_' <(grep coll_perf "$TMP/lines") && fail "the proxy's times are in the log"
-summary() { "$INSPECTOR" summary "$1" --no-index --no-parquet --no-html --no-plots --output-dir "$2" >"$2.txt" || true; }
+summary() {
+  "$INSPECTOR" summary "$1" --no-index --no-parquet --no-html --no-plots --output-dir "$2" >"$2.txt" || true
+}
 summary "$TMP/slow.logs" "$TMP/slow-out"
-grep -q '1  rank 1 on mi300_node1 came late to' "$TMP/slow-out.txt" || { fail "the late rank is not named"; cat "$TMP/slow-out.txt"; }
+grep -q '1  rank 1 on mi300_node1 came late to' "$TMP/slow-out.txt" ||
+  { fail "the late rank is not named"; cat "$TMP/slow-out.txt"; }
 grep -q 'from logs of ACCL' "$TMP/slow-out.txt" || fail "summary does not say where the logs come from"
-! grep -q 'share.* no communicator' "$TMP/slow-out.txt" || fail "hosts of one communicator are said to share none"
+! grep -q 'share.* no communicator' "$TMP/slow-out.txt" ||
+  fail "hosts of one communicator are said to share none"
 summary "$TMP/whole.logs" "$TMP/whole-out"
-grep -qE '^  1  ' "$TMP/whole-out.txt" && { fail "ranks that took the same time are named"; cat "$TMP/whole-out.txt"; }
+grep -qE '^  1  ' "$TMP/whole-out.txt" &&
+  { fail "ranks that took the same time are named"; cat "$TMP/whole-out.txt"; }
 
 # No plugin of ours ran there: nothing is said of what it would have left, in whatever is told of these logs.
 for c in check hang "show --pattern" "trace -o $TMP/trace.json"; do
@@ -48,10 +58,14 @@ for c in check hang "show --pattern" "trace -o $TMP/trace.json"; do
   done
 done
 cat "$TMP/whole-out.txt" >>"$TMP/advice"
-"$INSPECTOR" summary "$TMP/died.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/died-out" >>"$TMP/advice" || true
-grep -q "^CANNOT TELL: NVIDIA's and imported logs say what has finished" "$TMP/advice" || fail "hang does not say what imported logs are"
-grep -q 'records have no start time: not drawn$' "$TMP/advice" || fail "trace does not say what it does not draw"
-! grep -iE 'black box|recover|snapshot|NCCL_INSPECTOR_' "$TMP/advice" || fail "advice for jobs with our plugin, of imported logs"
+"$INSPECTOR" summary "$TMP/died.logs" --no-index --no-parquet --no-html --no-plots --output-dir \
+  "$TMP/died-out" >>"$TMP/advice" || true
+grep -q "^CANNOT TELL: NVIDIA's and imported logs say what has finished" "$TMP/advice" ||
+  fail "hang does not say what imported logs are"
+grep -q 'records have no start time: not drawn$' "$TMP/advice" ||
+  fail "trace does not say what it does not draw"
+! grep -iE 'black box|recover|snapshot|NCCL_INSPECTOR_' "$TMP/advice" ||
+  fail "advice for jobs with our plugin, of imported logs"
 
 # Files that are none, and nothing but such.
 mkdir "$TMP/bad" "$TMP/none"
@@ -80,7 +94,9 @@ import 1 none
 python3 test/lib/rccl_inspector.py "$TMP/rccl"
 ln -s rccl "$TMP/rccl.logs"
 checked rccl 2 '^lines .* 120 operations, 6 about the run' 'problem     12 operations dropped'
-"$INSPECTOR" summary "$TMP/rccl" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/rccl-out" >"$TMP/rccl.txt" || true
-grep -q '1  rank 1 on mi300-1 .*came late to 100 %' <(tr '\n' ' ' <"$TMP/rccl.txt") || { fail "RCCL's late rank"; cat "$TMP/rccl.txt"; }
+"$INSPECTOR" summary "$TMP/rccl" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/rccl-out" \
+  >"$TMP/rccl.txt" || true
+grep -q '1  rank 1 on mi300-1 .*came late to 100 %' <(tr '\n' ' ' <"$TMP/rccl.txt") ||
+  { fail "RCCL's late rank"; cat "$TMP/rccl.txt"; }
 grep -q 'v4.1, written by NVIDIA' "$TMP/rccl.txt" || { fail "RCCL's version"; cat "$TMP/rccl.txt"; }
 finish

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# import kineto: every kernel of the traces is in the logs, to the ns, by a reader of its own; what is not said is absent; ranks whose
-# traces begin at different operations are compared at the same ones; files that nobody's profiler writes cost what they say.
+# import kineto: every kernel of the traces is in the logs, to the ns, by a reader of its own; what is not
+# said is absent; ranks whose traces begin at different operations are compared at the same ones; files that
+# nobody's profiler writes cost what they say.
 . "$(dirname "$0")/../../lib/case.sh"
 import() { # rc name options...: traces $TMP/NAME, logs $TMP/NAME.logs
   local want=$1 name=$2 rc=0
@@ -33,22 +34,30 @@ said old 'rank 3 \(by the file.s name\) on unknown-rank3, 10 operations'
 said old '20 operations have no communicator'
 "$INSPECTOR" check "$TMP/old.logs" >"$TMP/unknown" || true
 "$INSPECTOR" show --pattern "$TMP/old.logs" >>"$TMP/unknown" || true
-{ grep -q ' 1/?' "$TMP/unknown" && ! grep -qE '1/0|\b0 ranks|\(0\)' "$TMP/unknown"; } || fail "a communicator of 0 ranks: $(cat "$TMP/unknown")"
+{ grep -q ' 1/?' "$TMP/unknown" && ! grep -qE '1/0|\b0 ranks|\(0\)' "$TMP/unknown"; } ||
+  fail "a communicator of 0 ranks: $(cat "$TMP/unknown")"
 said words '2 operations have no launch'
-python3 test/lib/kineto_reader.py "$TMP/words.logs" "$TMP"/words/*.json >"$TMP/read" || fail "words: $(cat "$TMP/read")"
+python3 test/lib/kineto_reader.py "$TMP/words.logs" "$TMP"/words/*.json >"$TMP/read" ||
+  fail "words: $(cat "$TMP/read")"
 "$INSPECTOR" import kineto "$TMP/old" --out "$TMP/hosts.logs" --ranks-per-host 4 >"$TMP/hosts.txt"
 said hosts 'rank 3 .* on host0,'
 said hosts 'rank 4 .* on host1,'
-"$INSPECTOR" summary "$TMP/same.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out" >"$TMP/summary" || true
-grep -q 'written by nccl-inspector import, from Kineto traces' "$TMP/summary" || fail "summary does not say where the logs come from"
+"$INSPECTOR" summary "$TMP/same.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out" \
+  >"$TMP/summary" || true
+grep -q 'written by nccl-inspector import, from Kineto traces' "$TMP/summary" ||
+  fail "summary does not say where the logs come from"
 
 # A planted late rank, from what PyTorch would have printed of the job alone; traces begin up to 40 ms apart.
 for layout in D F; do
-  "$BUILD/test/ni-jobs" --layout $layout --kind late --size 30 --seed 3 --steps 12 --stored --out "$TMP/job" >/dev/null
+  "$BUILD/test/ni-jobs" --layout $layout --kind late --size 30 --seed 3 --steps 12 --stored --out "$TMP/job" \
+    >/dev/null
   python3 test/lib/kineto_job.py "$TMP/job" "$TMP/$layout" --plain --cut 0.04
   import 0 $layout
-  [ $layout = F ] || python3 test/lib/kineto_reader.py "$TMP/$layout.logs" "$TMP/$layout"/*.json >"$TMP/read" || fail "$layout: $(cat "$TMP/read")"
-  "$INSPECTOR" summary "$TMP/$layout.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out-$layout" >"$TMP/summary" || true
+  [ $layout = F ] ||
+    python3 test/lib/kineto_reader.py "$TMP/$layout.logs" "$TMP/$layout"/*.json >"$TMP/read" ||
+    fail "$layout: $(cat "$TMP/read")"
+  "$INSPECTOR" summary "$TMP/$layout.logs" --no-index --no-parquet --no-html --no-plots --output-dir \
+    "$TMP/out-$layout" >"$TMP/summary" || true
   python3 - "$TMP/job/truth.json" "$TMP/out-$layout/summary/summary.json" <<'P' || { fail "$layout: the late rank is not first"; cat "$TMP/summary"; }
 import json, sys
 truth, found = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))["findings"]
@@ -59,11 +68,14 @@ P
 done
 
 # A pipeline: the k-th Send of a trace is not the k-th Recv of another one's.
-"$BUILD/test/ni-jobs" --layout C --kind late --size 10 --seed 104 --steps 16 --stored --out "$TMP/job" >/dev/null
+"$BUILD/test/ni-jobs" --layout C --kind late --size 10 --seed 104 --steps 16 --stored --out "$TMP/job" \
+  >/dev/null
 python3 test/lib/kineto_job.py "$TMP/job" "$TMP/stages" --plain --cut 0.1 --seed 104 --steps 16
 import 0 stages
-"$INSPECTOR" summary "$TMP/stages.logs" --no-index --no-parquet --no-html --no-plots --no-csv --output-dir "$TMP/out-stages" >"$TMP/summary" || true
-grep -q '^  1  rank 23 on node-2, GPU 7, takes ' "$TMP/summary" || { fail "stages: the late rank is not first"; cat "$TMP/summary"; }
+"$INSPECTOR" summary "$TMP/stages.logs" --no-index --no-parquet --no-html --no-plots --no-csv --output-dir \
+  "$TMP/out-stages" >"$TMP/summary" || true
+grep -q '^  1  rank 23 on node-2, GPU 7, takes ' "$TMP/summary" ||
+  { fail "stages: the late rank is not first"; cat "$TMP/summary"; }
 rm -rf "$TMP/job" "$TMP/stages"
 
 # A trace that was recorded.
@@ -73,7 +85,8 @@ if [ -e "$sample" ]; then
   cp "$sample" "$TMP/recorded/"
   import 0 recorded
   said recorded 'rank 0 on unknown-rank0, 21 operations, 3 steps'
-  python3 test/lib/kineto_reader.py "$TMP/recorded.logs" "$sample" >"$TMP/read" || fail "recorded: $(cat "$TMP/read")"
+  python3 test/lib/kineto_reader.py "$TMP/recorded.logs" "$sample" >"$TMP/read" ||
+    fail "recorded: $(cat "$TMP/read")"
   grep -q '^21 operations, 307323096 bytes, 46876493 ns$' "$TMP/read" || fail "recorded: $(cat "$TMP/read")"
 fi
 
@@ -81,7 +94,8 @@ fi
 mkdir "$TMP/pods" "$TMP/endless"
 for r in 0 1; do sed 's/"pid": 10[01]/"pid": 100/' "$TMP/same/rank$r.json" >"$TMP/pods/rank$r.json"; done
 import 0 pods --ranks-per-host 8
-[ "$(find "$TMP/pods.logs" -name 'host0-pid100-*.jsonl.gz' | wc -l)" = 2 ] || fail "one pid on one host: $(ls "$TMP/pods.logs")"
+[ "$(find "$TMP/pods.logs" -name 'host0-pid100-*.jsonl.gz' | wc -l)" = 2 ] ||
+  fail "one pid on one host: $(ls "$TMP/pods.logs")"
 sound pods
 python3 - "$TMP/same/rank0.json" "$TMP/endless/rank0.json" <<'P'
 import json, sys
@@ -93,11 +107,14 @@ import 0 endless
 said endless '^1 event could not be read, or had a time that cannot be'
 sound endless 2
 # Traces with steps that begin up to 100 ms apart: a rank is not late because its first steps are not there.
-"$BUILD/test/ni-jobs" --layout A --kind late --size 10 --seed 130 --steps 60 --stored --out "$TMP/job" >/dev/null
+"$BUILD/test/ni-jobs" --layout A --kind late --size 10 --seed 130 --steps 60 --stored --out "$TMP/job" \
+  >/dev/null
 python3 test/lib/kineto_job.py "$TMP/job" "$TMP/later" --plain --cut 0.1 --seed 130 --steps 60
 import 0 later
-"$INSPECTOR" summary "$TMP/later.logs" --no-index --no-parquet --no-html --no-plots --no-csv --output-dir "$TMP/out-later" >"$TMP/summary" || true
-grep -q '^  1  rank 1 on node-0, GPU 1, takes ' "$TMP/summary" || { fail "later: the late rank is not first"; cat "$TMP/summary"; }
+"$INSPECTOR" summary "$TMP/later.logs" --no-index --no-parquet --no-html --no-plots --no-csv --output-dir \
+  "$TMP/out-later" >"$TMP/summary" || true
+grep -q '^  1  rank 1 on node-0, GPU 1, takes ' "$TMP/summary" ||
+  { fail "later: the late rank is not first"; cat "$TMP/summary"; }
 
 # A schedule that repeats: each cycle is imported by itself, also where a rank has no file of one.
 python3 test/lib/kineto_job.py "$TMP/job" "$TMP/cycles" --plain --cycles 3 --steps 60
@@ -105,12 +122,14 @@ rm "$TMP"/cycles/*_4003.1790000000124.*
 import 0 cycles
 said cycles '^the profiler ran 3 times: '
 for cycle in 1 2 3; do
-  [ "$(ls "$TMP/cycles.logs/cycle-$cycle" | wc -l)" = $((cycle == 2 ? 31 : 32)) ] || fail "cycle $cycle: $(ls "$TMP/cycles.logs/cycle-$cycle" | wc -l) logs"
+  [ "$(ls "$TMP/cycles.logs/cycle-$cycle" | wc -l)" = $((cycle == 2 ? 31 : 32)) ] ||
+    fail "cycle $cycle: $(ls "$TMP/cycles.logs/cycle-$cycle" | wc -l) logs"
   "$INSPECTOR" show --pattern --json "$TMP/cycles.logs/cycle-$cycle" >"$TMP/pattern"
   python3 - "$TMP/pattern" $cycle <<'P' || fail "cycle $cycle: not one program of about 15 steps"
 import json, sys
 p, = json.load(open(sys.argv[1]))["runs"][0]["programs"]
-assert len(p["ranks"]) == (31 if sys.argv[2] == "2" else 32) and 13 <= p["steps_least"] <= p["steps_most"] <= 17, p["steps_most"]
+assert (len(p["ranks"]) == (31 if sys.argv[2] == "2" else 32) and
+        13 <= p["steps_least"] <= p["steps_most"] <= 17), p["steps_most"]
 P
 done
 rm -rf "$TMP/job" "$TMP/later" "$TMP/cycles"
@@ -147,7 +166,8 @@ python3 test/lib/kineto_hostile.py "$TMP/words/node-x_100.1790000000123.pt.trace
 for f in "$TMP"/hostile/*; do
   rc=0 name=hostile-$(basename "$f")
   ([ -n "$VARIANT" ] || ulimit -v 800000; timeout 60 "$INSPECTOR" import kineto "$f" --out "$TMP/$name.logs") >"$TMP/$name.txt" 2>&1 || rc=$?
-  case $rc in 0 | 2) sound "$name" '[02]' ;; 1) [ ! -e "$TMP/$name.logs" ] || fail "$name: exit 1, and a folder" ;; *) fail "$name: exit $rc"; cat "$TMP/$name.txt" ;; esac
+  case $rc in 0 | 2) sound "$name" '[02]' ;; 1) [ ! -e "$TMP/$name.logs" ] ||
+    fail "$name: exit 1, and a folder" ;; *) fail "$name: exit $rc"; cat "$TMP/$name.txt" ;; esac
 done
 said hostile-hostile_endless_0.json '1 event could not be read, or had a time that cannot be'
 finish

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# import nsys: every NCCL kernel of the exports is in the logs, to the ns, by SQL of its own; sizes and communicators are those of the
-# calls that launched them, in exports of all years; ranks by environment, name, MPI and communicator; SQLite files of strangers
-# cost what they say, and nothing in them is run.
+# import nsys: every NCCL kernel of the exports is in the logs, to the ns, by SQL of its own; sizes and
+# communicators are those of the calls that launched them, in exports of all years; ranks by environment,
+# name, MPI and communicator; SQLite files of strangers cost what they say, and nothing in them is run.
 . "$(dirname "$0")/../../lib/case.sh"
 grep -q '^HAVE_SQLITE.* := 1' "$BUILD/config.mk" || skip "built without SQLite"
 python3 -c 'import sqlite3' 2>/dev/null || skip "python3 without sqlite3"
@@ -17,7 +17,10 @@ sound() { # name [rc]
   case $rc in 0 | "${2:-0}") true ;; *) false ;; esac || { fail "$1: check returns $rc"; cat "$TMP/check"; }
   grep -qE '^lines .* 0 bad' "$TMP/check" || { fail "$1: bad lines"; cat "$TMP/check"; }
 }
-same() { python3 test/lib/nsys_reader.py "$TMP/$1.logs" "$TMP/$1"/*.sqlite >"$TMP/read" || { fail "$1: $(cat "$TMP/read")"; }; }
+same() {
+  python3 test/lib/nsys_reader.py "$TMP/$1.logs" "$TMP/$1"/*.sqlite >"$TMP/read" ||
+    { fail "$1: $(cat "$TMP/read")"; }
+}
 
 # One rule each.
 python3 test/lib/nsys_cases.py make "$TMP"
@@ -38,8 +41,10 @@ said middle 'told by steps of 1'
 said hosts 'nobody says ranks: a rank in them is a number of ours'
 said middle '1 communicator was made before the recording began'
 said ends 'by when operations ended of 1'
-"$INSPECTOR" summary "$TMP/made.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out" >"$TMP/summary" || true
-grep -q 'written by nccl-inspector import, from Nsight Systems reports' "$TMP/summary" || fail "summary does not say where the logs come from"
+"$INSPECTOR" summary "$TMP/made.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out" \
+  >"$TMP/summary" || true
+grep -q 'written by nccl-inspector import, from Nsight Systems reports' "$TMP/summary" ||
+  fail "summary does not say where the logs come from"
 
 # Of payloads some descriptions say that the head ends in the payload's place, others in its end.
 cp -r "$TMP/words" "$TMP/ending"
@@ -55,15 +60,18 @@ P
 import 0 ending
 python3 test/lib/nsys_cases.py check words "$TMP/ending.logs" || { fail "ending"; cat "$TMP/ending.txt"; }
 
-# A planted late rank, from what Nsight Systems would have recorded of the job alone: a file a rank that begins in the middle; one a host.
-"$BUILD/test/ni-jobs" --layout D --kind late --size 30 --seed 3 --steps 12 --stored --out "$TMP/job" >/dev/null
+# A planted late rank, from what Nsight Systems would have recorded of the job alone: a file a rank that
+# begins in the middle; one a host.
+"$BUILD/test/ni-jobs" --layout D --kind late --size 30 --seed 3 --steps 12 --stored --out "$TMP/job" \
+  >/dev/null
 for how in "ranks --middle --cut 0.04 --steps 12" "hosts --hosts"; do
   name=job-${how%% *}
   # shellcheck disable=SC2086
   python3 test/lib/nsys_job.py "$TMP/job" "$TMP/$name" ${how#* }
   import 0 "$name"
   same "$name"
-  "$INSPECTOR" summary "$TMP/$name.logs" --no-index --no-parquet --no-html --no-plots --output-dir "$TMP/out-$name" >"$TMP/summary" || true
+  "$INSPECTOR" summary "$TMP/$name.logs" --no-index --no-parquet --no-html --no-plots --output-dir \
+    "$TMP/out-$name" >"$TMP/summary" || true
   python3 - "$TMP/job/truth.json" "$TMP/out-$name/summary/summary.json" <<'P' || { fail "$name: the late rank is not first"; cat "$TMP/summary"; }
 import json, sys
 truth, found = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))["findings"]
@@ -72,7 +80,8 @@ sys.exit(not found or found[0]["ranks"] not in want)
 P
 done
 
-# The same input gives the same bytes; a file that cannot be read, and a second one of a rank, are named and left out.
+# The same input gives the same bytes; a file that cannot be read, and a second one of a rank, are named and
+# left out.
 cp -r "$TMP/made" "$TMP/again"
 (cd "$TMP" && "$INSPECTOR" import nsys made -o one -q && "$INSPECTOR" import nsys made -o two -q && diff -r one two) || fail "not the same bytes"
 head -c 50000 "$TMP/made/report_0.sqlite" >"$TMP/again/cut.sqlite"
@@ -94,8 +103,10 @@ mkdir "$TMP/hostile"
 python3 test/lib/nsys_hostile.py "$TMP/words/report1.sqlite" "$TMP/hostile"
 for f in "$TMP"/hostile/*.sqlite; do
   rc=0 name=hostile-$(basename "$f" .sqlite)
-  ([ -n "$VARIANT" ] || ulimit -v 800000; timeout 60 "$INSPECTOR" import nsys "$f" --out "$TMP/$name.logs") >"$TMP/$name.txt" 2>&1 || rc=$?
-  case $rc in 0 | 2) sound "$name" 2 ;; 1) [ ! -e "$TMP/$name.logs" ] || fail "$name: exit 1, and a folder" ;; *) fail "$name: exit $rc"; cat "$TMP/$name.txt" ;; esac
+  ([ -n "$VARIANT" ] || ulimit -v 800000; timeout 60 "$INSPECTOR" import nsys "$f" --out "$TMP/$name.logs") \
+    >"$TMP/$name.txt" 2>&1 || rc=$?
+  case $rc in 0 | 2) sound "$name" 2 ;; 1) [ ! -e "$TMP/$name.logs" ] ||
+    fail "$name: exit 1, and a folder" ;; *) fail "$name: exit $rc"; cat "$TMP/$name.txt" ;; esac
 done
 said hostile-walbeside_0 'it is being written'
 said hostile-view_0 'no NCCL kernel in it'

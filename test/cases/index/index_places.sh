@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Where the index lies, and whose is believed: folders that cannot be written, no HOME, a full disk, other users, root.
+# Where the index lies, and whose is believed: folders that cannot be written, no HOME, a full disk, other
+# users, root.
 umask 022
 . "$(dirname "$0")/../../lib/case.sh"
 need_users 64001
@@ -8,13 +9,15 @@ cp "$BUILD/nccl-inspector" "$TMP/nccl-inspector"
 I=$TMP/nccl-inspector
 chmod 755 "$TMP" "$I"
 made() { # name owner -> $TMP/name: logs of that owner
-  "$BUILD/test/host/loggen" "$TMP/$1" --ranks 2 --node 2 --ops 200 --format ours --comm-name --gzip --member-lines 40
+  "$BUILD/test/host/loggen" "$TMP/$1" --ranks 2 --node 2 --ops 200 --format ours --comm-name --gzip \
+    --member-lines 40
   chown -R "$2:$2" "$TMP/$1"
 }
 as() { # uid home command...
   local uid=$1 home=$2
   shift 2
-  env -u XDG_CACHE_HOME -u HOME ${home:+HOME="$home"} setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@"
+  env -u XDG_CACHE_HOME -u HOME ${home:+HOME="$home"} setpriv --reuid "$uid" --regid "$uid" --clear-groups \
+    "$@"
 }
 folder() { echo "$TMP/$1/.nccl-inspector-index"; }
 check() { # uid home logs options...: as without an index, and $notes on stderr
@@ -39,7 +42,8 @@ made theirs 64001
 mkdir "$TMP/home"
 HOME=$TMP/home "$I" check --quiet --reindex "$TMP/theirs" >"$TMP/out" 2>"$TMP/err"
 [ ! -e "$(folder theirs)" ] || fail "root has written into another user's folder"
-[ -n "$(ls "$TMP/home/.cache/nccl-inspector/index")" ] && [ ! -s "$TMP/err" ] || fail "root's cache is not used"
+[ -n "$(ls "$TMP/home/.cache/nccl-inspector/index")" ] && [ ! -s "$TMP/err" ] ||
+  fail "root's cache is not used"
 mkdir "$TMP/home2" && chown 64002 "$TMP/home2"
 check 64002 "$TMP/home2" theirs --reindex
 [ "$notes" = 0 ] && [ -n "$(ls "$TMP/home2/.cache/nccl-inspector/index")" ] || fail "the cache is not used"
@@ -50,7 +54,8 @@ check 64002 "" theirs
 XDG_CACHE_HOME=$TMP/xdg "$I" index --quiet "$TMP/theirs"
 [ -n "$(ls "$TMP/xdg/nccl-inspector/index")" ] || fail "XDG_CACHE_HOME is not used"
 
-# A stranger's index is not believed, whatever it says: here it says that there are no losses in logs that have some.
+# A stranger's index is not believed, whatever it says: here it says that there are no losses in logs that
+# have some.
 made good 64002
 made bad 64001
 rm "$TMP/bad"/*0.log.gz
@@ -60,34 +65,41 @@ cp -p "$(folder good)/index" "$(folder bad)/index"
 want=$("$I" check --no-index "$TMP/bad") || true
 got=$(as 64003 "" "$I" check "$TMP/bad" 2>"$TMP/err") || true
 [ "$got" = "$want" ] || fail "a stranger's index is believed"
-grep -q "belongs neither to the owner of the logs nor to you" "$TMP/err" || fail "nothing is said of a stranger's index"
+grep -q "belongs neither to the owner of the logs nor to you" "$TMP/err" ||
+  fail "nothing is said of a stranger's index"
 # A link in its place is not followed.
 rm "$(folder bad)/index" && ln -s "$(folder good)/index" "$(folder bad)/index"
 got=$(as 64002 "" "$I" check "$TMP/bad" 2>/dev/null) || true
 [ "$got" = "$want" ] || fail "a link is followed"
 
-# The same of hang's own file: root leaves none in another user's folder, and a stranger's is not believed. The forged one knows the
-# logs by size, times and inode, and says of them what is true of others. Whoever wrote it believes it, so it is a good forgery.
+# The same of hang's own file: root leaves none in another user's folder, and a stranger's is not believed.
+# The forged one knows the logs by size, times and inode, and says of them what is true of others. Whoever
+# wrote it believes it, so it is a good forgery.
 mkdir "$TMP/hung" "$TMP/others"
 python3 test/lib/hang_logs.py "$TMP/hung" AllReduce AllReduce
 for f in "$TMP/hung"/*; do sed 's/"AllReduce"/"Broadcast"/g' "$f" >"$TMP/others/${f##*/}"; done
 chown -R 64001:64001 "$TMP/hung" && chown -R 64002:64002 "$TMP/others"
 sleep 2.1 # a ctime is trusted from then on
-sums() { HOME=$TMP/home3 "$I" summary "$@" --no-plots --no-html --output-dir "$TMP/sums" "$TMP/hung" >"$TMP/out" 2>"$TMP/err" || true; }
+sums() {
+  HOME=$TMP/home3 "$I" summary "$@" --no-plots --no-html --output-dir "$TMP/sums" "$TMP/hung" >"$TMP/out" \
+    2>"$TMP/err" || true
+}
 sums --reindex
 [ ! -e "$(folder hung)" ] || fail "root's summary has written into another user's folder"
 ls "$TMP/home3/.cache/nccl-inspector/index"/*.hang >/dev/null || fail "root's cache has no file of hang's"
 rm -r "$TMP/home3"
 "$I" hang --reindex "$TMP/hung" >/dev/null || [ $? = 3 ] || fail "hang as root: exit $?"
 # That looks with the owner's rights (docs/hang.md), so what it leaves is his.
-[ "$(find "$TMP/hung" -printf '%u ' | tr ' ' '\n' | sort -u | xargs)" = 64001 ] || fail "hang as root leaves: $(find "$TMP/hung" -ls)"
+[ "$(find "$TMP/hung" -printf '%u ' | tr ' ' '\n' | sort -u | xargs)" = 64001 ] ||
+  fail "hang as root leaves: $(find "$TMP/hung" -ls)"
 rm -r "$(folder hung)"
 as 64002 "" "$I" hang --reindex "$TMP/others" >/dev/null || [ $? = 3 ] || fail "hang as 64002: exit $?"
 mkdir "$(folder hung)"
 python3 - "$(folder others)/hang" "$(folder hung)/hang" "$TMP"/hung/*.jsonl <<'P'
 import os, struct, sys, zlib
 index, st = open(sys.argv[1], "rb").read(), [os.stat(f) for f in sorted(sys.argv[3:])]
-stats = b"".join(struct.pack("<QQqq", s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for s in st)  # exporter/index/shelf.h
+# exporter/index/shelf.h
+stats = b"".join(struct.pack("<QQqq", s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for s in st)
 open(sys.argv[2], "wb").write(index[:-len(stats) - 4] + stats + struct.pack("<I", zlib.crc32(stats)))
 P
 chown 64002:64002 "$(folder hung)/hang"
@@ -106,7 +118,8 @@ for uid in 64001 64003 0; do
   [ "$(stat -c %u "$(folder hung)/hang")" = 64002 ] || fail "hang as $uid has replaced a stranger's file"
 done
 sums
-grep -q 'belongs neither to the owner of the logs nor to you' "$TMP/err" || fail "root's summary: no note of a stranger's file: $(cat "$TMP/err")"
+grep -q 'belongs neither to the owner of the logs nor to you' "$TMP/err" ||
+  fail "root's summary: no note of a stranger's file: $(cat "$TMP/err")"
 ! grep -q Broadcast "$TMP/out" || fail "root's summary believes a stranger's file"
 
 # A full disk, and a place that is none.
@@ -119,5 +132,6 @@ if mount -t tmpfs -o size=64k,mode=777 none "$TMP/full" 2>/dev/null; then
 fi
 check 64001 /nowhere own --index-dir /dev/null/x
 [ "$notes" = 1 ] || fail "no folder: $notes notes"
-! "$I" index --index-dir /dev/null/x "$TMP/own" 2>/dev/null || fail "index says that it has written what it has not"
+! "$I" index --index-dir /dev/null/x "$TMP/own" 2>/dev/null ||
+  fail "index says that it has written what it has not"
 finish

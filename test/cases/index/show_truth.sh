@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# show: who came last and how long the others waited are those that were planted; nothing is said of it where a rank has no
-# record or was not asked for; what is missing, what there is not and what was left out of the question is said.
+# show: who came last and how long the others waited are those that were planted; nothing is said of it where
+# a rank has no record or was not asked for; what is missing, what there is not and what was left out of the
+# question is said.
 . "$(dirname "$0")/../../lib/case.sh"
 cd "$TMP"
 python3 "$ROOT/test/lib/late_logs.py" logs 20
@@ -19,7 +20,8 @@ show 0 --comm 0x5d1c7e90aa4101 --sn 3,7-8 --json logs
 python3 - <<'P'
 import json
 o = json.load(open("text"))["operations"]
-assert [x["sn"] for x in o] == [3, 7, 8] and all(x["last_rank"] == 2 and x["waited_ns"] == 800000 and len(x["ranks"]) == 4 for x in o), o
+assert ([x["sn"] for x in o] == [3, 7, 8] and
+        all(x["last_rank"] == 2 and x["waited_ns"] == 800000 and len(x["ranks"]) == 4 for x in o)), o
 P
 
 # The others of the ranks that are there are no measure: the one that is missing may have come later still.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The Slurm kit on a real slurmctld and two real slurmds, with nccl-sim as the job. Jobs that end, that are cancelled, that
-# reach their time limit and that hang leave a verdict and lose nothing; what the user has set stays; a user who wants to harm
-# root gets nowhere; no node goes down.
+# The Slurm kit on a real slurmctld and two real slurmds, with nccl-sim as the job. Jobs that end, that are
+# cancelled, that reach their time limit and that hang leave a verdict and lose nothing; what the user has set
+# stays; a user who wants to harm root gets nowhere; no node goes down.
 . "$(dirname "$0")/../../lib/slurm.sh"
 INSPECTOR=$BUILD/nccl-inspector
 kit=$TMP/share/nccl-inspector/slurm # as installed
@@ -49,8 +49,12 @@ logs() { echo "$TMP/user/nobody/logs-$1"; }
 verdict() { head -n 1 "$(logs "$1")/nccl-inspector-verdict.txt" 2>/dev/null; }
 judged() { wait_for "${2:-60}" verdict "$1" || { fail "job $1 ($(state "$1")): no verdict; the epilog's log:"; cat "$TMP/epilog.log"; return 1; }; }
 says() { verdict "$1" | grep -qE -- "$2" || fail "job $1: '$2' is not in its verdict: $(verdict "$1")"; }
-records() { "$INSPECTOR" check "$(logs "$1")" --json 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"])'; }
-# ready JOB: of each of its two ranks 5,000 operations are finished, and the one that does not end is in flight.
+records() {
+  "$INSPECTOR" check "$(logs "$1")" --json 2>/dev/null |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["operations"])'
+}
+# ready JOB: of each of its two ranks 5,000 operations are finished, and the one that does not end is in
+# flight.
 ready() {
   local boxes
   boxes=$(on_node "$(node_of "$1")" "$INSPECTOR" boxes --json) || return 1
@@ -66,45 +70,60 @@ job --time=1 $asked,$kept -- "srun $sim --scenario $TMP/bin/work.scn"; limited=$
 job $asked,$kept -- "srun $sim --scenario $TMP/bin/work.scn"; cancelled=$JOB
 job $asked,$kept -- "srun $sim --scenario $TMP/bin/hang_mismatch.scn"; hung=$JOB
 job --nodes=2 --ntasks-per-node=1 $asked -- "srun $sim --job 1x2 --iterations 5"; two=$JOB
-# Who does not ask is not recorded; whoever has another profiler, or a folder of his own, keeps it. The name harms nobody.
-job --job-name="\$(touch $TMP/harm); touch $TMP/harm" -- "srun env" "srun $sim --job 1x2 --iterations 1"; silent=$JOB
+# Who does not ask is not recorded; whoever has another profiler, or a folder of his own, keeps it. The name
+# harms nobody.
+job --job-name="\$(touch $TMP/harm); touch $TMP/harm" -- "srun env" "srun $sim --job 1x2 --iterations 1"; \
+  silent=$JOB
 job $asked,NCCL_PROFILER_PLUGIN=/other/libnccl-profiler-x.so -- "srun env"; other=$JOB
 own="$TMP/user/a 'b; \"c"
-job $asked -- "export NCCL_INSPECTOR_EVENTS=light NCCL_INSPECTOR_DUMP_DIR=$(printf %q "$own/%j")" "srun $sim --job 1x2 --iterations 3" \
+job $asked -- "export NCCL_INSPECTOR_EVENTS=light NCCL_INSPECTOR_DUMP_DIR=$(printf %q "$own/%j")" \
+  "srun $sim --job 1x2 --iterations 3" \
   "srun env"; mine=$JOB
-# Whoever writes the note himself, and puts links where the epilog writes: nothing of root's is read, made or changed.
-mkdir -m 700 "$TMP/rootdir" && echo secret >"$TMP/rootdir/file" && cp -p "$TMP/rootdir/file" "$TMP/rootfile" && chmod 600 "$TMP/rootfile"
+# Whoever writes the note himself, and puts links where the epilog writes: nothing of root's is read, made or
+# changed.
+mkdir -m 700 "$TMP/rootdir" && echo secret >"$TMP/rootdir/file" &&
+  cp -p "$TMP/rootdir/file" "$TMP/rootfile" && chmod 600 "$TMP/rootfile"
 before=$(find "$TMP/rootdir" "$TMP/rootfile" -printf '%p %s %T@ %U\n')
-job $asked -- "mkdir -p $TMP/user/evil $TMP/user/evil2" "ln -s $TMP/rootfile $TMP/user/evil/nccl-inspector-verdict.txt" \
-  "ln -s $TMP/rootdir $TMP/user/evil2/.nccl-inspector-slurm" "n=/dev/shm/nccl-inspector-slurm-\$SLURM_JOB_ID-\$UID" \
+job $asked -- "mkdir -p $TMP/user/evil $TMP/user/evil2" \
+  "ln -s $TMP/rootfile $TMP/user/evil/nccl-inspector-verdict.txt" \
+  "ln -s $TMP/rootdir $TMP/user/evil2/.nccl-inspector-slurm" \
+  "n=/dev/shm/nccl-inspector-slurm-\$SLURM_JOB_ID-\$UID" \
   "printf '%s\n' $TMP/user/evil $TMP/user/evil2 $TMP/rootdir '/\$(touch $TMP/harm)' '/; touch $TMP/harm' -e >>\$n" \
   "srun $sim --job 1x2 --iterations 1"; evil=$JOB
 
 wait_for 60 ended "$two" && judged "$two" && says "$two" '^COMPLETE$'
-[ "$(find "$(logs "$two")/.nccl-inspector-slurm" -name 'done.*' | wc -l)" = 2 ] || fail "two nodes: $(find "$(logs "$two")")"
-[ "$(find "$(logs "$two")" -name '*.jsonl.gz' | sed 's,.*/,,; s/-.*//' | sort -u | xargs)" = "n1 n2" ] || fail "two nodes: $(ls "$(logs "$two")")"
+[ "$(find "$(logs "$two")/.nccl-inspector-slurm" -name 'done.*' | wc -l)" = 2 ] ||
+  fail "two nodes: $(find "$(logs "$two")")"
+[ "$(find "$(logs "$two")" -name '*.jsonl.gz' | sed 's,.*/,,; s/-.*//' | sort -u | xargs)" = "n1 n2" ] ||
+  fail "two nodes: $(ls "$(logs "$two")")"
 wait_for 60 ended "$silent" || fail "the job that does not ask has no end"
 ! grep -q 'NCCL_' "$TMP/user/${silent}_"*.out || fail "who does not ask has: $(grep NCCL_ "$TMP/user/${silent}_"*.out)"
-[ ! -e "$(logs "$silent")" ] && [ ! -e "$TMP/harm" ] || fail "who does not ask: logs, or the job's name was run"
+[ ! -e "$(logs "$silent")" ] && [ ! -e "$TMP/harm" ] ||
+  fail "who does not ask: logs, or the job's name was run"
 wait_for 60 ended "$other" || fail "the job with another profiler has no end"
 [ "$(grep ^NCCL_ "$TMP/user/${other}_"*.out | sort | xargs)" = "NCCL_INSPECTOR_ENABLE=1 NCCL_PROFILER_PLUGIN=/other/libnccl-profiler-x.so" ] ||
   fail "another profiler: $(grep NCCL_ "$TMP/user/${other}_"*.out)"
 wait_for 60 ended "$mine" || fail "the job with a folder of its own has no end"
-wait_for 60 test -s "$own/$mine/nccl-inspector-verdict.txt" && [ "$(head -n 1 "$own/$mine/nccl-inspector-verdict.txt")" = COMPLETE ] ||
+wait_for 60 test -s "$own/$mine/nccl-inspector-verdict.txt" &&
+  [ "$(head -n 1 "$own/$mine/nccl-inspector-verdict.txt")" = COMPLETE ] ||
   fail "a folder of one's own: $(cat "$own/$mine/nccl-inspector-verdict.txt" "$TMP/epilog.log")"
-grep -q "^NCCL_PROFILER_PLUGIN=$TMP/lib/libnccl-profiler-inspector.so$" "$TMP/user/${mine}_"*.out || fail "the plugin that was installed with the kit is not found"
+grep -q "^NCCL_PROFILER_PLUGIN=$TMP/lib/libnccl-profiler-inspector.so$" \
+  "$TMP/user/${mine}_"*.out || fail "the plugin that was installed with the kit is not found"
 grep -q '^NCCL_INSPECTOR_EVENTS=light$' "$TMP/user/${mine}_"*.out || fail "settings of one's own are gone"
 
 # The time limit, which slurmctld looks at every 30 s: brought forward, and looked at below.
 wait_for 60 ready "$limited" || fail "the job with a time limit does not come so far"
 timeout 30 scontrol update JobId="$limited" EndTime=now+1 || fail "the end of a job cannot be brought forward"
 
-judged "$evil" && wait_for 40 test -f "$TMP/user/evil/nccl-inspector-verdict.txt" || fail "links: $(cat "$TMP/epilog.log")"
+judged "$evil" && wait_for 40 test -f "$TMP/user/evil/nccl-inspector-verdict.txt" ||
+  fail "links: $(cat "$TMP/epilog.log")"
 [ ! -L "$TMP/user/evil/nccl-inspector-verdict.txt" ] && [ ! -e "$TMP/harm" ] &&
-  [ "$before" = "$(find "$TMP/rootdir" "$TMP/rootfile" -printf '%p %s %T@ %U\n')" ] || fail "links: a file of root's was touched"
+  [ "$before" = "$(find "$TMP/rootdir" "$TMP/rootfile" -printf '%p %s %T@ %U\n')" ] ||
+  fail "links: a file of root's was touched"
 ! grep secret "$TMP/epilog.log" || fail "links: what root alone may read is in the log"
 # The commands have run as the job's user: no capability, no group of root's, no file of root's open.
-[ "$(sort -u "$TMP/user/rights")" = "65534 65534 65534 0000000000000000 1 0,1,2" ] || fail "rights: $(sort -u "$TMP/user/rights")"
+[ "$(sort -u "$TMP/user/rights")" = "65534 65534 65534 0000000000000000 1 0,1,2" ] ||
+  fail "rights: $(sort -u "$TMP/user/rights")"
 
 # Cancelled: what lay in the boxes alone is in the logs, and the boxes are gone.
 wait_for 60 ready "$cancelled" || fail "the job to be cancelled does not come so far"
@@ -112,7 +131,8 @@ timeout 30 scancel "$cancelled"
 judged "$cancelled" && says "$cancelled" '^DEAD .*; INCOMPLETE: 2 operations still in flight'
 [ "$(records "$cancelled")" = 10000 ] || fail "cancelled: $(records "$cancelled") records of 10000"
 
-# It hangs: 10 s are enough where calls disagree. A busy machine may have begun it late: `hang` itself says when they are over.
+# It hangs: 10 s are enough where calls disagree. A busy machine may have begun it late: `hang` itself says
+# when they are over.
 hangs() {
   local rc=0
   on_node "$(node_of "$1")" "$INSPECTOR" hang "$(logs "$1")" || rc=$?

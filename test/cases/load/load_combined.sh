@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that decides how much is recorded at once, changing while the job runs: the accounts close all the same, and
-# nothing that NCCL says is left without its operation.
+# Everything that decides how much is recorded at once, changing while the job runs: the accounts close all
+# the same, and nothing that NCCL says is left without its operation.
 . "$(dirname "$0")/../../lib/hang.sh"
 S=NCCL_INSPECTOR
 cat >"$TMP/mix.scn" <<'SCN'
@@ -33,7 +33,8 @@ combined() {
     ${S}_FILE_MAX_BYTES=20k ${S}_EVENTS=light ${S}_DUMP_THREAD_INTERVAL_MICROSECONDS=100000 "$@"
   mkdir -p "$TMP/logs"
   local began=$EPOCHREALTIME
-  for command in "preset deep" "sample 1/2" "verbose on" "flush" "events trace" "sample 1/1" "preset light" "mark here"; do
+  for command in "preset deep" "sample 1/2" "verbose on" "flush" "events trace" "sample 1/1" "preset light" \
+    "mark here"; do
     sleep 0.35
     rc=0
     "$INSPECTOR" ctl "$TMP/logs" $command >"$TMP/ctl" 2>&1 || rc=$?
@@ -47,7 +48,9 @@ combined() {
   wait "$JOB" || rc=$?
   JOB=
   [ "$how" = sigkill ] || [ $rc = 0 ] || fail "$name: nccl-sim ended with $rc"
-  if [ "$how" = sigkill ]; then "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" -q || fail "$name: recover ends with $?"; fi
+  if [ "$how" = sigkill ]; then
+    "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" -q || fail "$name: recover ends with $?"
+  fi
   "$INSPECTOR" check "$TMP/logs" --partial --json >"$TMP/check" 2>&1 || true
   python3 - "$TMP/check" "$how" "$slow" "$TMP"/logs/*.gz "$TMP/truth" <<'P' || fail "$name"
 import gzip, json, sys
@@ -57,19 +60,24 @@ doc = json.load(open(sys.argv[1]))
 may = {"in_flight", "cut", "damaged"} if sys.argv[2] == "sigkill" else {"in_flight"}
 assert {p["code"] for p in doc["problems"]} <= may, doc["problems"]
 assert doc["bad_lines"] == 0 and not doc["unknown_keys"], doc
-# Without KernelCh an operation waits 100 ms for its network. Where the machine does not get on for so long the network comes later:
-# the simulator counts that (late_net). Nor does an operation wait where a flush is asked for, or where the process ends: none on a
-# quiet machine, and 60 were a fault. Where the machine is slow more of them are on their way then.
+# Without KernelCh an operation waits 100 ms for its network. Where the machine does not get on for so long
+# the network comes later:
+# the simulator counts that (late_net). Nor does an operation wait where a flush is asked for, or where the
+# process ends: none on a quiet machine, and 60 were a fault. Where the machine is slow more of them are on
+# their way then.
 slow = float(sys.argv[3])
 may_be_stale = 40 if slow < 1.5 else 40 * slow + 100
 strays = dict(doc["strays"])
-stale, late = strays.pop("stale_handle", 0), sum(l.get("late_net", 0) for l in map(json.loads, open(sys.argv[-1])))
+stale, late = strays.pop("stale_handle",
+                         0), sum(l.get("late_net", 0) for l in map(json.loads, open(sys.argv[-1])))
 assert sys.argv[2] == "sigkill" or (not strays and stale <= late + may_be_stale), (doc["strays"], late, slow)
-done = [l for p in sys.argv[4:-1] for l in map(json.loads, gzip.open(p, "rt")) if "control" in l and l["control"]["source"] == "file"]
+done = [l for p in sys.argv[4:-1] for l in map(json.loads, gzip.open(p, "rt")) if "control" in l and
+        l["control"]["source"] == "file"]
 assert done and all(l["control"]["result"] != "refused" for l in done), done
 left = sum(p["count"] for p in doc["problems"] if p["code"] == "in_flight")
 assert left <= (doc["operations"] // 4 if sys.argv[2] == "sigkill" else 4), "%d in flight" % left
-print("ok  ", sys.argv[2], left, "in flight,", doc["operations"], "records,", doc["filtered_by"].get("sampled"), "sampled,", len(done), "commands,", stale, "stale,", late, "late")
+print("ok  ", sys.argv[2], left, "in flight,", doc["operations"], "records,",
+      doc["filtered_by"].get("sampled"), "sampled,", len(done), "commands,", stale, "stale,", late, "late")
 P
 }
 combined "left without finalize" exit

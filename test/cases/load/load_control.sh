@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Detail while the job runs: control files, names of tags, verbose records; whatever changes, every operation stays accounted for.
+# Detail while the job runs: control files, names of tags, verbose records; whatever changes, every operation
+# stays accounted for.
 . "$(dirname "$0")/../../host/lib.sh"
 S=NCCL_INSPECTOR
 US=${S}_DUMP_THREAD_INTERVAL_MICROSECONDS
@@ -22,8 +23,8 @@ exec(sys.argv[2])
 PY
 }
 
-# For the host's scripts: until so many lines of the log hold the text. How soon a busy machine looks is not what is tested; what never
-# comes is missed by those who ask for it. A "/" stands as two bytes there.
+# For the host's scripts: until so many lines of the log hold the text. How soon a busy machine looks is not
+# what is tested; what never comes is missed by those who ask for it. A "/" stands as two bytes there.
 cat >"$TMP/until" <<'S'
 #!/bin/sh
 # until DIR TIMES TEXT
@@ -48,7 +49,8 @@ assert [c["line"] for c in k] == [2, 3, 4, 5, 6, 7] and k[2]["mark"] == "step 7"
 assert k[3]["events"] == "coll,p2p" and k[2]["events"] == "standard" and k[0]["verbose"] and not k[0]["why"]
 assert "event_trace_ts" not in records[0] and "event_trace_ts" in records[-1]'
 said 'line 3 is ignored: "bogus"'
-# By the command, for one rank: others do not see it. A second call before the first was read loses nothing; each once.
+# By the command, for one rank: others do not see it. A second call before the first was read loses nothing;
+# each once.
 run "ctl" RANK=3 WORLD_SIZE=8 init 0 bg paced 0 3000 1000 \
   sh "$BEGUN; { $CTL $TMP/logs mark first --rank 3 && $CTL $TMP/logs sample 1/5 --rank 3 && $CTL $TMP/logs preset deep --rank=4; } >$TMP/ctl 2>&1 || echo failed >>$TMP/ctl;
     $UNTIL 1 'sample 1..5'; zcat $TMP/logs/*.gz | grep -c coll_perf >$TMP/written; true" \
@@ -80,23 +82,27 @@ lines 'assert not k'
 # Roll-ups so far, of more communicators than a tick looks at otherwise.
 many=() some=()
 for i in $(seq 300); do many+=(init $i); some+=(ops $i 5); done
-run "flush, 300 communicators" init 0 ops 0 5 sh "$BEGUN" "${many[@]}" "${some[@]}" sh "$CTL $TMP/logs flush; $UNTIL 301 '\"rollup\"'" \
+run "flush, 300 communicators" init 0 ops 0 5 sh "$BEGUN" \
+  "${many[@]}" "${some[@]}" sh "$CTL $TMP/logs flush; $UNTIL 301 '\"rollup\"'" \
   sh "zcat $TMP/logs/*.gz >$TMP/flushed" exit 0
 n=$(awk -F'"count":' '/"rollup"/ {n += $2 + 0} END {print n + 0}' "$TMP/flushed")
 [ "$n" = 1505 ] || fail "$CASE: $n of 1505 operations are in the roll-ups so far"
 verify
 
 # Settings of earlier releases that switched KernelCh: accepted, named, and nothing is switched.
-run "KERNELCH_DUTY, MAX_OVERHEAD_PERCENT" ${S}_KERNELCH_DUTY=300ms/1s ${S}_MAX_OVERHEAD_PERCENT=0.001 init 0 paced 0 2600 1000 fin 0
+run "KERNELCH_DUTY, MAX_OVERHEAD_PERCENT" ${S}_KERNELCH_DUTY=300ms/1s ${S}_MAX_OVERHEAD_PERCENT=0.001 init 0 \
+  paced 0 2600 1000 fin 0
 verify
 lines 'assert not k'
 said 'NCCL_INSPECTOR_KERNELCH_DUTY is accepted, no effect'
 said 'NCCL_INSPECTOR_MAX_OVERHEAD_PERCENT is accepted, no effect'
 
 # Names of tags, from a file and from a control file; what is no name is counted.
-printf '# layers\n7 layer.7\nnonsense\n 8   two words # and a remark\n0 none\n9 %s\n' "$(printf 'x%.0s' {1..64})" >"$TMP/tags"
+printf '# layers\n7 layer.7\nnonsense\n 8   two words # and a remark\n0 none\n9 %s\n' \
+  "$(printf 'x%.0s' {1..64})" >"$TMP/tags"
 run "tags" ${S}_TAGS="$TMP/tags" init 0 bg paced 0 2600 1000 sleep 200 \
-  sh "mkdir -p $TMP/logs; printf 'tag 7 seventh\ntag 0 none\ntag 10\n' >$TMP/logs/nccl-inspector.control" sh "$UNTIL 1 'tag 10'" join fin 0
+  sh "mkdir -p $TMP/logs; printf 'tag 7 seventh\ntag 0 none\ntag 10\n' >$TMP/logs/nccl-inspector.control" sh \
+  "$UNTIL 1 'tag 10'" join fin 0
 verify
 lines 'assert told == [("tags", "tag 7 layer.7", "done"), ("tags", "tag 8   two words", "done"), ("tags", "tag 9 " + "x" * 64, "done"),
   ("file", "tag 7 seventh", "done"), ("file", "tag 0 none", "refused"), ("file", "tag 10", "refused")], told
@@ -121,7 +127,8 @@ lines 'for r in records:
   assert sorted(numbers) == list(range(1, 3 * n + 3)), numbers
   assert abs(ts["coll_start_ts"] - r["coll_enqueue_ns"] // 1000) <= 1
 assert len(records) == 3000'
-run "verbose, no room for traces" ${S}_DUMP_VERBOSE=1 ${S}_POOL_MAX_BYTES=2m ${S}_DUMP_THREAD_INTERVAL_MICROSECONDS=1000000 init 0 ops 0 3000 sleep 1200 ops 0 200 fin 0
+run "verbose, no room for traces" ${S}_DUMP_VERBOSE=1 ${S}_POOL_MAX_BYTES=2m \
+  ${S}_DUMP_THREAD_INTERVAL_MICROSECONDS=1000000 init 0 ops 0 3000 sleep 1200 ops 0 200 fin 0
 verify
 grep -q 'no memory for the channel traces' "$TMP/verify" || fail "$CASE: not said"
 finish

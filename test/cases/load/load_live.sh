@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The log of a running process is whole gzip members of whole lines, whenever it is copied. Only a copy taken while a write() is
-# under way may end within a member (the kernel makes a file longer page by page): one taken a little later must not.
+# The log of a running process is whole gzip members of whole lines, whenever it is copied. Only a copy taken
+# while a write() is under way may end within a member (the kernel makes a file longer page by page): one
+# taken a little later must not.
 . "$(dirname "$0")/../../host/lib.sh"
 CASE="copies of a live log"
 NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_FILE_MAX_BYTES=300k \
-  NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 timeout 200 "$HOST" "$PLUGIN" "$TMP/truth" init 0 init 1 \
+  NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 timeout 200 "$HOST" "$PLUGIN" "$TMP/truth" init 0 \
+  init 1 \
   bg paced 0 60000 20000 duet 1 60000 20000 join fin 0 fin 1 >"$TMP/out" 2>&1 &
 pid=$!
 copies=0 within=0

@@ -20,12 +20,14 @@ PY
 }
 
 ONLYX=1
-run "FILE_MAX_BYTES 20k" NCCL_INSPECTOR_FILE_MAX_BYTES=20k $US=500 init 0 duet 0 5000 10000 init 1 duet 1 5000 20000 fin 0 \
+run "FILE_MAX_BYTES 20k" NCCL_INSPECTOR_FILE_MAX_BYTES=20k $US=500 init 0 duet 0 5000 10000 init 1 duet 1 \
+  5000 20000 fin 0 \
   duet 1 5000 20000 fin 1
 verify --end destroy
 [ "$(ls "$TMP/logs" | wc -l)" -ge 5 ] || fail "$CASE: no rotation"
 each_file_knows_its_communicators
-run "FILE_MAX_BYTES smaller than a block" NCCL_INSPECTOR_FILE_MAX_BYTES=100 $US=500 init 0 duet 0 5000 20000 fin 0
+run "FILE_MAX_BYTES smaller than a block" NCCL_INSPECTOR_FILE_MAX_BYTES=100 $US=500 init 0 duet 0 5000 20000 \
+  fin 0
 verify --end destroy
 each_file_knows_its_communicators
 at_most() { # FILE ALL: bytes of the longest file, and of all together
@@ -43,7 +45,8 @@ each_file_knows_its_communicators
 run "DIR_MAX_BYTES 256k, much at once" NCCL_INSPECTOR_DIR_MAX_BYTES=256k init 0 duet 0 40000 40000 fin 0
 verify --lost 1-40000 --end destroy
 at_most 32768 270336
-run "the same, as text" NCCL_INSPECTOR_DIR_MAX_BYTES=4m NCCL_INSPECTOR_DUMP_FORMAT=jsonl init 0 duet 0 40000 40000 fin 0
+run "the same, as text" NCCL_INSPECTOR_DIR_MAX_BYTES=4m NCCL_INSPECTOR_DUMP_FORMAT=jsonl init 0 duet 0 40000 \
+  40000 fin 0
 verify --lost 1-40000 --end destroy
 at_most 524288 4259840
 run "DIR_MAX_BYTES 40k" NCCL_INSPECTOR_DIR_MAX_BYTES=40k $US=500 init 0 duet 0 20000 40000 fin 0
@@ -54,19 +57,23 @@ sys.exit(sum(sizes[:-1]) > 45056)
 PY
 verify --lost 1-20000 --end destroy
 checked 2 --partial
-[ "$(grep -c '^problem' "$TMP/check")" = 1 ] || fail "$CASE: one loss is told as several: $(grep '^problem' "$TMP/check")"
-run "DIR_MAX_BYTES 40k, communicators come and go" NCCL_INSPECTOR_DIR_MAX_BYTES=40k $US=500 init 0 cycle 40 200 duet 0 10000 20000 fin 0
+[ "$(grep -c '^problem' "$TMP/check")" = 1 ] ||
+  fail "$CASE: one loss is told as several: $(grep '^problem' "$TMP/check")"
+run "DIR_MAX_BYTES 40k, communicators come and go" NCCL_INSPECTOR_DIR_MAX_BYTES=40k $US=500 init 0 cycle 40 \
+  200 duet 0 10000 20000 fin 0
 checked 2 --partial
 [ "$(grep -c '^problem' "$TMP/check")" = 1 ] || fail "$CASE: one loss is told as several: $(grep '^problem' "$TMP/check")"
 run "KEEP_SECONDS 1" NCCL_INSPECTOR_KEEP_SECONDS=1 $US=500 init 0 duet 0 6000 1500 fin 0
 verify --lost 1-6000 --end destroy
 
-# Of a killed process recover says it, also of communicators that were over. Without a dump thread each is written when it ends,
-# by who ends it: killed then, or behind a write() before anything was made of it, every run is the same.
+# Of a killed process recover says it, also of communicators that were over. Without a dump thread each is
+# written when it ends, by who ends it: killed then, or behind a write() before anything was made of it, every
+# run is the same.
 if [ -z "$VARIANT" ] && [ "$BOXES" != 0 ] && [ -x "$BUILD/nccl-inspector" ]; then
   KILLED=(NCCL_INSPECTOR_DIR_MAX_BYTES=60k NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0 LD_PRELOAD="$BUILD/test/fault_io.so")
   expired_of() { # EXPECTED: of a host that was killed
-    "$BUILD/nccl-inspector" recover --box-dir "$BOXES" "$TMP/logs" >"$TMP/recover" 2>&1 || { fail "$CASE: recover"; cat "$TMP/recover"; }
+    "$BUILD/nccl-inspector" recover --box-dir "$BOXES" "$TMP/logs" >"$TMP/recover" 2>&1 ||
+      { fail "$CASE: recover"; cat "$TMP/recover"; }
     rm -f "$BOXES"/*.box
     "$BUILD/nccl-inspector" check "$TMP/logs" --partial --json >"$TMP/check" 2>&1 || true
     python3 - "$TMP/check" "$1" <<'PY' || fail "$CASE: $(cut -c1-600 "$TMP/check")"

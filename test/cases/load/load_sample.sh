@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What NCCL_INSPECTOR_SAMPLE leaves out is exactly what its rule says, counted, and in the roll-ups with its times.
+# What NCCL_INSPECTOR_SAMPLE leaves out is exactly what its rule says, counted, and in the roll-ups with its
+# times.
 . "$(dirname "$0")/../../host/lib.sh"
 S=NCCL_INSPECTOR
 US=${S}_DUMP_THREAD_INTERVAL_MICROSECONDS
@@ -30,7 +31,8 @@ verify --sample 3
 grep -q '"from_ns"' <(zcat "$TMP"/logs/*.gz) || fail "$CASE: no roll-ups"
 python3 - "$TMP/logs" <<'PY' || fail "$CASE: not several periods of whole seconds"
 import glob, gzip, json, sys
-ends = {json.loads(l)["rollup"]["to_ns"] // 10**9 for p in glob.glob(sys.argv[1] + "/*") for l in gzip.open(p, "rt") if '"rollup"' in l}
+ends = {json.loads(l)["rollup"]["to_ns"] // 10**9 for p in glob.glob(sys.argv[1] + "/*")
+        for l in gzip.open(p, "rt") if '"rollup"' in l}
 sys.exit(len(ends) < 3)
 PY
 run "ROLLUP_SECONDS 0" ${S}_ROLLUP_SECONDS=0 ${S}_SAMPLE=1/10 "${all[@]}" fin 0 fin 1

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What killed runs leave: nothing that has a name, a nonzero exit, and hidden files and folders that the next run into the same place
-# removes; those of a run that is alive stay. summary --partial, and nccl-inspector-mpi whose rank 0 or rank 1 is killed.
+# What killed runs leave: nothing that has a name, a nonzero exit, and hidden files and folders that the next
+# run into the same place removes; those of a run that is alive stay. summary --partial, and
+# nccl-inspector-mpi whose rank 0 or rank 1 is killed.
 . "$(dirname "$0")/../../lib/merge.sh"
 pids=
 at_exit 'for p in $pids; do kill -KILL "$p" 2>/dev/null; done'
@@ -11,18 +12,22 @@ named() { find "$1" -mindepth 1 -maxdepth 1 ! -name '.tmp-*'; }
 stop_at() {
   local pattern=$1 until=$((SECONDS + 30))
   shift
-  until compgen -G "$pattern" >/dev/null; do [ $SECONDS -lt $until ] || { fail "waited in vain for $pattern"; return 1; }; done
+  until compgen -G "$pattern" >/dev/null; do
+    [ $SECONDS -lt $until ] || { fail "waited in vain for $pattern"; return 1; }
+  done
   kill -STOP "$@" || { fail "too late to stop at $pattern"; return 1; }
 }
 quick="--no-plots --no-html -q"
 
-# ---- a shard, stopped while it reads, beside one that is whole; then killed -------------------------------------------------
+# ---- a shard, stopped while it reads, beside one that is whole; then killed --------------------------------
 mkdir "$TMP/parts"
 "$INSPECTOR" summary --shard 1/2 --partial "$TMP/parts/1" "$TMP/logs" >/dev/null &
 slow=$! pids=$slow
 stop_at "$TMP/parts/*/.tmp-*/output.log" "$slow"
-"$INSPECTOR" summary --shard 2/2 --partial "$TMP/parts/2" "$TMP/logs" >/dev/null || fail "a shard beside another"
-"$INSPECTOR" summary --shard 1/2 --partial "$TMP/parts/1" "$TMP/logs" >/dev/null || fail "the same shard twice at once"
+"$INSPECTOR" summary --shard 2/2 --partial "$TMP/parts/2" "$TMP/logs" >/dev/null ||
+  fail "a shard beside another"
+"$INSPECTOR" summary --shard 1/2 --partial "$TMP/parts/1" "$TMP/logs" >/dev/null ||
+  fail "the same shard twice at once"
 [ -n "$(hidden "$TMP/parts" 2)" ] || fail "a run that is alive lost its folder"
 kill -KILL "$slow"
 wait "$slow" && fail "killed, and exits 0"
@@ -34,13 +39,17 @@ cp "$TMP/parts/2" "$TMP/parts/.tmp-1"
 cp "$TMP/parts/2" "$TMP/parts/.tmp-2"
 echo other >"$TMP/parts/.tmp-3"
 : >"$TMP/parts/.tmp-4"
-flock "$TMP/parts/.tmp-2" "$INSPECTOR" merge --partial "$TMP/parts/all" "$TMP/parts/1" "$TMP/parts/2" >/dev/null || fail "merge"
+flock "$TMP/parts/.tmp-2" "$INSPECTOR" merge --partial "$TMP/parts/all" "$TMP/parts/1" "$TMP/parts/2" \
+  >/dev/null || fail "merge"
 for n in 2 3 4; do [ -e "$TMP/parts/.tmp-$n" ] || fail ".tmp-$n is another's, and gone"; done
 [ ! -e "$TMP/parts/.tmp-1" ] || fail ".tmp-1 is nobody's, and there"
 
-# ---- ranks of MPI -------------------------------------------------------------------------------------------------------------
+# ---- ranks of MPI ------------------------------------------------------------------------------------------
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-ranks_of() { pgrep -P "$1" -f nccl-inspector-mpi || for p in $(pgrep -P "$1"); do pgrep -P "$p" -f nccl-inspector-mpi || true; done; }
+ranks_of() {
+  pgrep -P "$1" -f nccl-inspector-mpi ||
+    for p in $(pgrep -P "$1"); do pgrep -P "$p" -f nccl-inspector-mpi || true; done
+}
 any=
 case $BUILD in *san) any=skipped ;; esac # libraries of MPI leak
 for m in openmpi mpich; do
@@ -72,8 +81,10 @@ for m in openmpi mpich; do
     [ "$rc" != 0 ] || fail "$m: a rank was killed, and it exits 0"
     [ -z "$(named "$out")" ] || fail "$m: a rank was killed, and there is $(named "$out")"
     # shellcheck disable=SC2086
-    if [ "$victim" = 1 ]; then "$INSPECTOR" summary $quick --output-dir "$out" "$TMP/logs" >/dev/null || fail "$m: the next summary"
-    else timeout 60 "mpirun.$m" $over -n 2 "$bin" summary $quick --output-dir "$out" "$TMP/logs" >/dev/null 2>&1 || fail "$m: the next MPI run"; fi
+    if [ "$victim" = 1 ]; then "$INSPECTOR" summary $quick --output-dir "$out" "$TMP/logs" >/dev/null ||
+      fail "$m: the next summary"
+    else timeout 60 "mpirun.$m" $over -n 2 "$bin" summary $quick --output-dir "$out" "$TMP/logs" >/dev/null \
+      2>&1 || fail "$m: the next MPI run"; fi
     [ -z "$(hidden "$out")" ] || fail "$m: left: $(hidden "$out")"
     [ -e "$out/summary/summary.json" ] || fail "$m: the next run wrote nothing"
   done

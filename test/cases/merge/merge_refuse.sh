@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What merge refuses, by name and with nothing written: missing shards (exit 2), doubles, overlaps, other plans, other options,
-# logs that were changed, files that were cut or changed in any byte, other files. With --allow-missing the result says what lacks.
+# What merge refuses, by name and with nothing written: missing shards (exit 2), doubles, overlaps, other
+# plans, other options, logs that were changed, files that were cut or changed in any byte, other files. With
+# --allow-missing the result says what lacks.
 . "$(dirname "$0")/../../lib/merge.sh"
 "$BUILD/test/host/loggen" "$TMP/logs" --ranks 6 --node 3 --ops 20 --format ours --p2p 10
 p=$TMP/a.parts
@@ -33,7 +34,8 @@ to="--no-plots --no-html --output-dir $TMP/out"
   log=$(find "$TMP/logs" -type f | sort | tail -n 1)
   touch -d 2020-01-01 "$log"
   shards d 5 --no-parquet "$TMP/logs"
-  refused 1 "$TMP/d.parts/2 is of other logs than $p/1: .*$log was changed between the two" "$p/1" "$TMP/d.parts/2" $to
+  refused 1 "$TMP/d.parts/2 is of other logs than $p/1: .*$log was changed between the two" "$p/1" \
+    "$TMP/d.parts/2" $to
   cp "$log" "$TMP/logs/another.jsonl"
   shards e 5 --no-parquet "$TMP/logs"
   refused 1 "$TMP/e.parts/2 is of other logs than $p/1: .* (differs|is not in it)" "$p/1" "$TMP/e.parts/2" $to
@@ -42,9 +44,11 @@ to="--no-plots --no-html --output-dir $TMP/out"
   refused 1 "$TMP/none: No such file" "$TMP/none" $to
   shards f 2 "$TMP/logs"
   mv "$TMP/f.parts/2.parquet" "$TMP/away"
-  refused 1 "$TMP/f.parts/2.parquet/parquet_files: No such file or directory; it has the Parquet files of" "$TMP/f.parts/1" "$TMP/f.parts/2" $to
+  refused 1 "$TMP/f.parts/2.parquet/parquet_files: No such file or directory; it has the Parquet files of" \
+    "$TMP/f.parts/1" "$TMP/f.parts/2" $to
 }
-for options in '--shard 1/3' '--shard 4/3 --partial x' '--shard 0/3 --partial x' '--shard 1/0 --partial x' '--shard 1 --partial x' \
+for options in '--shard 1/3' '--shard 4/3 --partial x' '--shard 0/3 --partial x' '--shard 1/0 --partial x' \
+  '--shard 1 --partial x' \
   '--partial x --dataset' '--partial x --output-dir y'; do
   rc=0
   # shellcheck disable=SC2086
@@ -54,12 +58,14 @@ done
 
 # With one missing: the ranks of the others alone, marked.
 # shellcheck disable=SC2086
-"$INSPECTOR" merge --allow-missing --json "$p/3" "$p/1" "$p/2" "$p/4" $to >"$TMP/said" 2>&1 && fail "--allow-missing: exits 0" || [ $? = 2 ]
+"$INSPECTOR" merge --allow-missing --json "$p/3" "$p/1" "$p/2" "$p/4" $to >"$TMP/said" 2>&1 &&
+  fail "--allow-missing: exits 0" || [ $? = 2 ]
 python3 - "$TMP/said" <<'P' || fail "--allow-missing: the result does not say it"
 import json, sys
 s = json.load(open(sys.argv[1]))
 assert s["complete"] is False and s["records"] > 0, s["records"]
-assert s["input"]["problems_by"]["shards"] == 1 and any("1 shard missing: 5 of 5" in t for t in s["input"]["trouble"]), s["input"]
+assert (s["input"]["problems_by"]["shards"] == 1 and
+        any("1 shard missing: 5 of 5" in t for t in s["input"]["trouble"])), s["input"]
 P
 
 # Any byte: the first partial is refused, wherever it was cut and whatever was changed in it; nothing crashes.
@@ -71,8 +77,10 @@ def attempt(what, data):
     global bad
     name = os.path.join(work, "forged")
     open(name, "wb").write(data)
-    p = subprocess.run([inspector, "merge", "--partial", os.path.join(work, "x"), name], capture_output=True, text=True)
-    if p.returncode != 1 or not p.stderr.startswith("nccl-inspector merge: " + name) or os.path.exists(os.path.join(work, "x")):
+    p = subprocess.run([inspector, "merge", "--partial", os.path.join(work, "x"), name], capture_output=True,
+                       text=True)
+    if (p.returncode != 1 or not p.stderr.startswith("nccl-inspector merge: " + name) or
+        os.path.exists(os.path.join(work, "x"))):
         print("FAIL", what, p.returncode, p.stderr[:500])
         bad += 1
 for k in sorted({0, 1, 11, 12, 27, 28, len(whole) - 1, *(r.randrange(len(whole)) for _ in range(15))}):

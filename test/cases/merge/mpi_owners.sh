@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# What ranks of MPI do for each other: records joined by their owners, the judge's tables from who read a process. Messages, both
-# kinds of logs, several sizes, buckets, marks, roll-ups, an operation that hangs, cells cut into many ranges or left whole, a process
-# whose logs lie in two folders. The bytes of one process, and rank 0 takes no records where it need not.
+# What ranks of MPI do for each other: records joined by their owners, the judge's tables from who read a
+# process. Messages, both kinds of logs, several sizes, buckets, marks, roll-ups, an operation that hangs,
+# cells cut into many ranges or left whole, a process whose logs lie in two folders. The bytes of one process,
+# and rank 0 takes no records where it need not.
 . "$(dirname "$0")/../../lib/merge.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 m=mpich over=
 command -v mpicc.mpich >/dev/null && command -v mpirun.mpich >/dev/null || m=openmpi over=--oversubscribe
-command -v mpicc.$m >/dev/null && command -v mpirun.$m >/dev/null || skip "no mpicc.openmpi and no mpicc.mpich (apt-get install libopenmpi-dev mpich)"
+command -v mpicc.$m >/dev/null && command -v mpirun.$m >/dev/null ||
+  skip "no mpicc.openmpi and no mpicc.mpich (apt-get install libopenmpi-dev mpich)"
 make -s mpi BUILD="$BUILD" MPICC="mpicc.$m" MPI_BIN="$TMP/mpi"
 loggen=$BUILD/test/host/loggen
 # check NAME RANKS OPTIONS... LOGS

@@ -1,13 +1,17 @@
 #!/usr/bin/env bash
-# nccl-inspector-mpi, with Open MPI and with MPICH: summary, check and trace by 1 to 4 ranks say and write what one process does.
+# nccl-inspector-mpi, with Open MPI and with MPICH: summary, check and trace by 1 to 4 ranks say and write
+# what one process does.
 . "$(dirname "$0")/../../lib/merge.sh"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 kinds=
-for m in openmpi mpich; do command -v "mpicc.$m" >/dev/null && command -v "mpirun.$m" >/dev/null && kinds="$kinds $m"; done
+for m in openmpi mpich; do
+  command -v "mpicc.$m" >/dev/null && command -v "mpirun.$m" >/dev/null && kinds="$kinds $m"
+done
 [ -n "$kinds" ] || skip "no mpicc.openmpi and no mpicc.mpich (apt-get install libopenmpi-dev mpich)"
 "$BUILD/test/ni-jobs" --layout A --kind late --size 30 --seed 7 --steps 20 --out "$TMP/late" >/dev/null
 # A clock that is set back: whoever sums a part of the numbers hears from which one on.
-"$BUILD/test/ni-jobs" --layout A --kind late --size 30 --seed 7 --steps 20 --stored --out "$TMP/right" >/dev/null
+"$BUILD/test/ni-jobs" --layout A --kind late --size 30 --seed 7 --steps 20 --stored --out "$TMP/right" \
+  >/dev/null
 python3 "$ROOT/test/lib/shift_clock.py" "$TMP/right" "$TMP/set" node-1 -1 2.4
 one set --no-plots --json "$TMP/set"
 one late --no-plots --json --since=+100ms "$TMP/late"
@@ -19,7 +23,8 @@ mv "$TMP/t.json.gz" "$TMP/t.one"
 "$INSPECTOR" trace --json -o "$TMP/t.json.gz" "$TMP/late" >"$TMP/whole.one"
 mv "$TMP/t.json.gz" "$TMP/whole.gz"
 drawn() { # WHAT SAID DRAWN
-  cmp "$TMP/t.json.gz" "$TMP/$3" && cmp "$TMP/said" "$TMP/$2" || fail "$1: trace draws something else: $(cat "$TMP/errors")"
+  cmp "$TMP/t.json.gz" "$TMP/$3" && cmp "$TMP/said" "$TMP/$2" ||
+    fail "$1: trace draws something else: $(cat "$TMP/errors")"
 }
 
 for m in $kinds; do
@@ -45,7 +50,8 @@ for m in $kinds; do
     ranks "$n" "${part[@]}" --index-dir "$TMP/index.$as" -o "$TMP/t.json.gz" "$TMP/late" >"$TMP/said" 2>"$TMP/errors" || true
     drawn "$as" trace.one t.one
     for i in "$TMP/index.one"/*; do # all but the times of the logs
-      cmp -n $(($(stat -c %s "$i") - 32 * logs - 4)) "$i" "$TMP/index.$as/${i##*/}" || fail "$as: another index"
+      cmp -n $(($(stat -c %s "$i") - 32 * logs - 4)) "$i" \
+        "$TMP/index.$as/${i##*/}" || fail "$as: another index"
     done
     ranks "$n" "${part[@]}" --index-dir "$TMP/index.one" -o "$TMP/t.json.gz" "$TMP/late" >"$TMP/said" 2>"$TMP/errors" || true
     drawn "$as, indexed" trace.one t.one
@@ -65,9 +71,11 @@ for m in $kinds; do
   cmp "$TMP/check.one" "$TMP/check.$m" || fail "$m: check says something else"
   rc=0
   ranks 2 summary --output-dir "$TMP/no" "$TMP/none" >/dev/null 2>"$TMP/errors" || rc=$?
-  [ "$rc" = 1 ] && grep -q "$TMP/none: No such file" "$TMP/errors" || fail "$m: without logs: $rc $(cat "$TMP/errors")"
+  [ "$rc" = 1 ] && grep -q "$TMP/none: No such file" "$TMP/errors" ||
+    fail "$m: without logs: $rc $(cat "$TMP/errors")"
   rc=0
   ranks 2 check --no-index --reindex "$TMP/late" >/dev/null 2>"$TMP/errors" || rc=$?
-  [ "$rc" = 64 ] && grep -q -- "--reindex does not go with --no-index" "$TMP/errors" || fail "$m: a contradiction: $rc $(cat "$TMP/errors")"
+  [ "$rc" = 64 ] && grep -q -- "--reindex does not go with --no-index" "$TMP/errors" ||
+    fail "$m: a contradiction: $rc $(cat "$TMP/errors")"
 done
 finish

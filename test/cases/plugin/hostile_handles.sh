@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# 600,000 calls that no correct NCCL makes (test/host/hostile.c): no crash, and the good operations among them are exact.
+# 600,000 calls that no correct NCCL makes (test/host/hostile.c): no crash, and the good operations among them
+# are exact.
 . "$(dirname "$0")/../../host/lib.sh"
 for how in jsonl.gz:standard jsonl:standard jsonl:trace; do
   format=${how%:*} events=${how#*:}
   rm -rf "$TMP/logs"
   rc=0
-  NCCL_INSPECTOR_EVENTS=$events NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_DUMP_FORMAT=$format \
+  NCCL_INSPECTOR_EVENTS=$events NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" \
+    NCCL_INSPECTOR_DUMP_FORMAT=$format \
     timeout 60 "$BUILD/test/host/hostile" "$PLUGIN" >"$TMP/out" 2>&1 || rc=$?
   [ $rc = 0 ] || { fail "hostile ended with $rc"; head -n 40 "$TMP/out"; }
   if grep '^bad' "$TMP/out" | head; then fail "handles were given that should not have been"; fi
@@ -38,8 +40,10 @@ for v in "456":
     for h, n in want.items():
         f = final[h]
         n += calls[h]
-        assert records[h] == n == f["started"] == f["written"] and not f["in_flight"] and not f["incomplete"], (h, records[h], n, f)
-for s in ("stale_handle", "foreign_handle", "bad_channel", "double_stop", "bad_context", "unknown_type", "unknown_state"):
+        assert (records[h] == n == f["started"] == f["written"] and not f["in_flight"] and
+                not f["incomplete"]), (h, records[h], n, f)
+for s in ("stale_handle", "foreign_handle", "bad_channel", "double_stop", "bad_context", "unknown_type",
+          "unknown_state"):
     assert strays[s] > 0, (s, strays)
 assert strays["bad_channel"] >= 3 * 192, strays
 print("ok  ", dict(records), dict(strays), dict(kinds))

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# nccl-inspector check comes to the same verdict as verify.py: 0 where nothing is missing, 2 where something is.
+# nccl-inspector check comes to the same verdict as verify.py: 0 where nothing is missing, 2 where something
+# is.
 . "$(dirname "$0")/../../host/lib.sh"
 need "$BUILD/nccl-inspector"
 S=NCCL_INSPECTOR
@@ -10,7 +11,8 @@ one=(ranks 1) # the other ranks of a larger communicator would be missing
 run "finalize" "${one[@]}" init 0 ops 0 1000 self 0 10 fin 0
 verify
 checked 0 --expect AllReduce=200
-! grep -q '^0x0 ' < <("$BUILD/nccl-inspector" check "$TMP/logs") || fail "$CASE: the process is shown as a communicator"
+! grep -q '^0x0 ' < <("$BUILD/nccl-inspector" check "$TMP/logs") ||
+  fail "$CASE: the process is shown as a communicator"
 checked 2 --expect AllReduce=201
 run "exit" "${one[@]}" init 0 ops 0 1000 exit 0
 verify

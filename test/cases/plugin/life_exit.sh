@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Ends of the process without finalize: exit, quick_exit, exit by another thread, and the ends that nobody can catch.
+# Ends of the process without finalize: exit, quick_exit, exit by another thread, and the ends that nobody can
+# catch.
 . "$(dirname "$0")/../../host/lib.sh"
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 
@@ -31,28 +32,33 @@ for how in exit quick; do
   run "$how in a flood" $US=500 init 0 init 1 bg forever 0 bg duet 1 100000000 0 sleep 60 timed 2600 $how 0
   verify --started-free --end exit --lost 0-10000000
 done
-run "exit from another thread than init's" $US=500 init 0 bg paced 0 600000 10000 sleep 20 init 1 ops 1 400 exit 0
+run "exit from another thread than init's" $US=500 init 0 bg paced 0 600000 10000 sleep 20 init 1 ops 1 400 \
+  exit 0
 verify --started-free --end exit
 run "exit while finalize runs" init 0 init 1 ops 0 60000 ops 1 1000 bg fin 0 bg fin 1 exit 0
 verify
 run "init after exit has begun is refused" init 0 ops 0 100 atexit-init 7 exit 0
 verify --refused 1
 
-# Nobody can catch these: whole members are there up to the last write, which may be cut where it was when they came.
+# Nobody can catch these: whole members are there up to the last write, which may be cut where it was when
+# they came.
 for how in "_exit 0" kill abort; do
   rc=0
   [ "$how" = kill ] && rc=137
   [ "$how" = abort ] && rc=134
   RC=$rc run "$how at 500 us" $US=500 init 0 ops 0 3000 sleep 250 ops 0 100 $how
   verify --no-final --unflushed
-  grep -q 'verified: 3[01]..* records' "$TMP/verify" || fail "$CASE: records written 0.25 s before are not there"
+  grep -q 'verified: 3[01]..* records' "$TMP/verify" ||
+    fail "$CASE: records written 0.25 s before are not there"
   RC=$rc run "$how while writing" $US=500 init 0 bg forever 0 sleep 200 $how
   verify --no-final --unflushed --cut
 done
 # Daemons and launchers close what they do not know. Nothing goes into what was opened under the same number.
-# (To TSan a descriptor closed under another thread is a race: here it is the host's, and the point of the case.)
+# (To TSan a descriptor closed under another thread is a race: here it is the host's, and the point of the
+# case.)
 if [ "$VARIANT" != tsan ]; then
-  run "a host that closes and reuses all descriptors" $US=500 init 0 ops 0 500 sleep 150 closeall "$TMP/other" ops 0 500 sleep 150 fin 0
+  run "a host that closes and reuses all descriptors" $US=500 init 0 ops 0 500 sleep 150 closeall \
+    "$TMP/other" ops 0 500 sleep 150 fin 0
   verify --files 2 --end destroy
   [ ! -s "$TMP/other" ] || fail "$CASE: somebody's file was written into"
 fi

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Hosts that treat the plugin harshly (test/host/harsh.c): its lives are recorded all the same, and the host goes on.
+# Hosts that treat the plugin harshly (test/host/harsh.c): its lives are recorded all the same, and the host
+# goes on.
 . "$(dirname "$0")/../../host/lib.sh"
 [ -z "$VARIANT" ] || skip "not under $VARIANT: its own memory, stacks and threads would be measured"
 
-# harsh [NAME=value ...] WHAT [N]: runs it. Leaves $TMP/logs and $TMP/out; returns 1 when this machine cannot do it.
+# harsh [NAME=value ...] WHAT [N]: runs it. Leaves $TMP/logs and $TMP/out; returns 1 when this machine cannot
+# do it.
 harsh() {
   local -a vars=()
   local rc=0
@@ -29,7 +31,8 @@ recorded() {
 # A lock that a cancelled thread took with it would hold up every later init.
 harsh cancel && recorded 40
 
-# exit() while another thread is within init: what is left behind is empty, and the next process takes it away.
+# exit() while another thread is within init: what is left behind is empty, and the next process takes it
+# away.
 if [ "$BOXES" != 0 ] && harsh leave; then
   harsh again 1 && recorded 40
   [ -z "$(ls "$BOXES")" ] || fail "$CASE: a black box stayed: $(ls "$BOXES")"
@@ -52,13 +55,15 @@ done
 # A host that locks all memory it will ever map: reserved is not resident. Blocks are of 512 bytes.
 if harsh locked; then
   recorded 20
-  kb=$(sed -n 's/^resident: \([0-9]*\) kB/\1/p' "$TMP/out") blocks=$(sed -n 's/^box: \([0-9]*\) blocks/\1/p' "$TMP/out")
+  kb=$(sed -n 's/^resident: \([0-9]*\) kB/\1/p' "$TMP/out") \
+    blocks=$(sed -n 's/^box: \([0-9]*\) blocks/\1/p' "$TMP/out")
   [ "${kb:-0}" -lt 65536 ] || fail "$CASE: $kb kB are resident"
   [ "${blocks:-0}" -lt 131072 ] || fail "$CASE: the box has $blocks blocks"
   echo "     $kb kB resident, $((${blocks:-0} / 2)) kB of box"
 fi
 
-# One hash and rank again as soon as the last life is finalized, in one file: each life is told from the one before.
+# One hash and rank again as soon as the last life is finalized, in one file: each life is told from the one
+# before.
 for settings in NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=0 $NOBODY; do
   harsh $settings again 20 && recorded 420
 done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# A life of the plugin, from the first communicator to the last, begins its log at once: a process that is killed before its
-# first flush has left a process line without the process's last line, so nobody takes its log for complete.
+# A life of the plugin, from the first communicator to the last, begins its log at once: a process that is
+# killed before its first flush has left a process line without the process's last line, so nobody takes its
+# log for complete.
 . "$(dirname "$0")/../../host/lib.sh"
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
 
@@ -14,7 +15,8 @@ import gzip, json, os, sys
 folder, files = sys.argv[1], int(sys.argv[2])
 logs = {}
 for name in os.listdir(folder):
-    data = gzip.open(os.path.join(folder, name), "rt") if name.endswith(".gz") else open(os.path.join(folder, name))
+    data = gzip.open(os.path.join(folder, name),
+                     "rt") if name.endswith(".gz") else open(os.path.join(folder, name))
     lines = [json.loads(l) for l in data]
     logs[lines[0]["process"]["start_ns"]] = lines
 assert len(logs) == files, (files, os.listdir(folder))
@@ -42,19 +44,24 @@ killed "no dump thread" 2 NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0 init 0 ops 0 100 f
 CASE="interface v1"
 rm -rf "$TMP/logs"
 printf '%s\n' 'set ranks=1' 'comm w size=1' 'sleep ms=20000' >"$TMP/late.scn"
-env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" NCCL_INSPECTOR_DUMP_FORMAT=jsonl $US=30000000 \
+env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" \
+  NCCL_INSPECTOR_DUMP_FORMAT=jsonl $US=30000000 \
   "$BUILD/nccl-sim" --quiet --plugin "$PLUGIN" --scenario "$TMP/late.scn" --nccl 2.23 >"$TMP/out" 2>&1 &
 sim=$!
 wait_for 10 compgen -G "$TMP/logs/*.jsonl" || fail "$CASE: no log"
 kill -9 $sim
 wait $sim 2>/dev/null || true
-[ "$(cut -c1-2000 "$TMP"/logs/*.jsonl | grep -c '"process"')" = 1 ] || fail "$CASE: $(ls -l "$TMP/logs" 2>&1; cat "$TMP/out")"
+[ "$(cut -c1-2000 "$TMP"/logs/*.jsonl | grep -c '"process"')" = 1 ] ||
+  fail "$CASE: $(ls -l "$TMP/logs" 2>&1; cat "$TMP/out")"
 
 # The head is not waited for by anybody, and tried again: a disk that refuses at first costs nothing.
-run "no disk at first" LD_PRELOAD="$BUILD/test/fault_io.so" $US=30000000 fault open=EACCES init 0 ops 0 500 sleep 200 fault all=ok \
-  sh "for i in \$(seq 100); do [ -n \"\$(ls $TMP/logs 2>/dev/null)\" ] && exit; sleep 0.1; done; exit 1" ops 0 500 fin 0
+run "no disk at first" LD_PRELOAD="$BUILD/test/fault_io.so" $US=30000000 fault open=EACCES init 0 ops 0 500 \
+  sleep 200 fault all=ok \
+  sh "for i in \$(seq 100); do [ -n \"\$(ls $TMP/logs 2>/dev/null)\" ] && exit; sleep 0.1; done; exit 1" ops \
+  0 500 fin 0
 verify --files 1 --end destroy
 # Without control lines there is no head: an empty file would say nothing.
-run "no control lines" NCCL_INSPECTOR_DUMP_CONTROL_LINES=0 $US=30000000 init 0 sleep 300 sh "[ ! -e $TMP/logs ]" ops 0 500 fin 0
+run "no control lines" NCCL_INSPECTOR_DUMP_CONTROL_LINES=0 $US=30000000 init 0 sleep 300 sh \
+  "[ ! -e $TMP/logs ]" ops 0 500 fin 0
 verify --no-control --files 1
 finish

@@ -3,7 +3,8 @@
 . "$(dirname "$0")/../../host/lib.sh"
 [ -z "$VARIANT" ] || skip "not under $VARIANT: it measures CPU time"
 for us in 0 500 1000000 30000000 -1; do
-  run "idle, interval $us" NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=$us init 0 init 1 ops 0 1000 p2p 1 100 sleep 1400 \
+  run "idle, interval $us" NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=$us init 0 init 1 ops 0 1000 p2p \
+    1 100 sleep 1400 \
     cpu 1500 10 10 fin 0 fin 1
   echo "ok   $CASE: $(cat "$TMP/out")"
   verify

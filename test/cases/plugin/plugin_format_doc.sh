@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# docs/format.md says of every line what is written, and every key that it names is written: by runs that know all kinds.
+# docs/format.md says of every line what is written, and every key that it names is written: by runs that know
+# all kinds.
 . "$(dirname "$0")/../../lib/hang.sh"
 S=NCCL_INSPECTOR
 
@@ -28,7 +29,8 @@ for scenario in ce hidden graph traps_events missing; do logged $scenario $scena
 logged net net ${S}_EVENTS=trace
 logs+=("$ROOT/test/data/nested") # by an earlier plugin
 for scenario in symmetric replays tags; do logged $scenario $scenario ${S}_EVENTS=deep --nccl 2.31; done
-printf '%s\n' 'set ranks=2 nccl=2.31' 'comm w label=w' 'alltoall w bytes=64k tag=0x8000000000000005' >"$TMP/ours.scn"
+printf '%s\n' 'set ranks=2 nccl=2.31' 'comm w label=w' 'alltoall w bytes=64k tag=0x8000000000000005' \
+  >"$TMP/ours.scn"
 logged ours "$TMP/ours.scn"
 logged p2p p2p ${S}_EVENTS=deep --interface v4
 logged late traps_unknown
@@ -41,7 +43,8 @@ for scenario in hang_network hang_pipeline; do
   is_stated() { grep -q "$stated" <(zcat -f "$TMP"/logs/*.gz 2>/dev/null); }
   wait_for 20 is_stated || fail "$scenario: no line of what hangs"
   stop_job
-  "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" >"$TMP/out" 2>&1 || [ $? = 2 ] || fail "recover: $(cat "$TMP/out")"
+  "$INSPECTOR" recover "$TMP/logs" --box-dir "$BOXES" >"$TMP/out" 2>&1 || [ $? = 2 ] ||
+    fail "recover: $(cat "$TMP/out")"
   keep $scenario
 done
 python3 test/lib/format_doc.py docs/format.md "${logs[@]}" || fail "logs and docs/format.md disagree"

@@ -59,7 +59,8 @@ settings=("NCCL_INSPECTOR_EVENTS=light" "NCCL_INSPECTOR_EVENTS=deep" "NCCL_INSPE
   "NCCL_INSPECTOR_DUMP_THREAD_ENABLE=0"
   "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=-1" "$small")
 for way in counted sealed; do
-  for pair in 2.27.7:4 2.28.9:5 2.28.9:4 2.29.7:6 2.30.7:6 2.32.3:7 2.32.3:6 2.32.3:5 2.32.3:3 2.32.3:2 2.32.3:1; do
+  for pair in 2.27.7:4 2.28.9:5 2.28.9:4 2.29.7:6 2.30.7:6 2.32.3:7 2.32.3:6 2.32.3:5 2.32.3:3 2.32.3:2 \
+    2.32.3:1; do
     for events in standard trace; do
       silent $way ${pair%:*} ${pair#*:} NCCL_INSPECTOR_EVENTS=$events
     done

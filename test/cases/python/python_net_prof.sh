@@ -6,7 +6,8 @@ export NI_TEST_DATA=${NI_TEST_DATA:-../shared/data}
 [ -e "$NI_TEST_DATA/cassini/before.txt.gz" ] || skip "no $NI_TEST_DATA/cassini"
 missing=
 for version in 0.1.11 0.1.6; do
-  netprof_of $version || missing="the comparison with net_prof $version, which cannot be had: $(tail -n 1 "$TMP/pip")"
+  netprof_of $version ||
+    missing="the comparison with net_prof $version, which cannot be had: $(tail -n 1 "$TMP/pip")"
 done
 "$PY" test/lib/python/net_prof_same.py "$BUILD" "$TMP" "${1:-short}"
 [ -z "$missing" ] || skip "all but $missing"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What we write as JSON, against schemas/: lines of logs by all kinds, and what the commands say of good, killed, hanging and
-# damaged jobs and of counters. A key that its schema has not fails (test/lib/python/schemas.py).
+# What we write as JSON, against schemas/: lines of logs by all kinds, and what the commands say of good,
+# killed, hanging and damaged jobs and of counters. A key that its schema has not fails
+# (test/lib/python/schemas.py).
 . "$(dirname "$0")/../../lib/sim.sh"
 VENV=$(test/foreign/setup.sh jsonschema) || skip "no jsonschema from pip"
 python3 scripts/schemas.py --check
@@ -44,17 +45,20 @@ cp test/data/nested/*.gz "$TMP/nested/"
 job killed NCCL_INSPECTOR_STUCK_SECONDS=1 "$TMP/killed.scn"
 for d in good groups ce net losses plain killed nested; do
   json check 0,2 check --json "$TMP/$d"
-  json summary 0,2 summary --json --output-dir "$TMP/$d.out" --no-plots --no-html --no-parquet --no-csv "$TMP/$d"
+  json summary 0,2 summary --json --output-dir "$TMP/$d.out" --no-plots --no-html --no-parquet --no-csv \
+    "$TMP/$d"
   json summary 0,2 summary --json --output-dir "$TMP/$d.sums" --approximate "$TMP/$d"
 done
-json summary 2 summary --json --output-dir "$TMP/cut.out" --no-plots --no-html --no-parquet --no-csv "$(ls "$TMP"/plain/* | head -n 1)"
+json summary 2 summary --json --output-dir "$TMP/cut.out" --no-plots --no-html --no-parquet --no-csv \
+  "$(ls "$TMP"/plain/* | head -n 1)"
 json check 2 check --json --expect AllReduce=1 test/golden/check_losses/input
 json boxes 0 boxes --json --box-dir "$BOXES"
 json hang 0,2,3,4 hang --json --box-dir "$BOXES" "$TMP/killed"
 sed 's/2026-11-29/2026-11-30/' test/data/ras/nccl2.32.3-stopped.json >"$TMP/later.json"
 json hang 0,2,3,4 hang --json --stuck-after 1 --box-dir "$TMP" "$TMP/killed"
 json hang 2 hang --json --box-dir "$TMP" --ras=test/data/ras/nccl2.32.3-dead.json
-json hang 3 hang --json --box-dir "$TMP" --stuck-after 10 --ras=test/data/ras/nccl2.32.3-stopped.json --ras="$TMP/later.json"
+json hang 3 hang --json --box-dir "$TMP" --stuck-after 10 --ras=test/data/ras/nccl2.32.3-stopped.json \
+  --ras="$TMP/later.json"
 json hang 0,2,3,4 hang --json --box-dir "$TMP" --ras=127.0.0.1:1 "$TMP/killed"
 json hang 0,2,3,4 hang --json --box-dir "$TMP" --ras=test/data/ras/nccl2.32.3-stopped.json "$TMP/killed"
 json recover 0 recover --json --box-dir "$BOXES" "$TMP/killed"
@@ -79,7 +83,8 @@ if [ -e "$NI_TEST_DATA/cassini/before.txt.gz" ]; then
   "$INSPECTOR" counters record --every 100ms --for 1s "$TMP/series" >/dev/null 2>&1 || true
   json counters-watch 0 counters watch --once --json
   "$INSPECTOR" counters run --quiet --json "$TMP/run.json" -- true
-  tree tick 10 cxi0 'hni_sts_tx_ok_octets+=1000000000' 'pct_spt_timeouts+=3' -- mlx5 mlx5_0 port_xmit_data=100000 -- rh cxi0 spt_timeouts=7
+  tree tick 10 cxi0 'hni_sts_tx_ok_octets+=1000000000' 'pct_spt_timeouts+=3' -- mlx5 mlx5_0 \
+    port_xmit_data=100000 -- rh cxi0 spt_timeouts=7
   json counters-sweep 0,2 counters collect -
   sweeps=("$TMP"/counters-sweep.*.json)
   json counters 0,2 counters summarize --json "${sweeps[0]}" "${sweeps[1]}"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The package by mypy --strict, with a program as users write it; Arrow tables with the real pyarrow; the syntax of Python 3.9.
+# The package by mypy --strict, with a program as users write it; Arrow tables with the real pyarrow; the
+# syntax of Python 3.9.
 . "$(dirname "$0")/../../lib/python.sh"
 VENV=$(test/foreign/setup.sh mypy jsonschema) || skip "no mypy and pyarrow from pip"
 site=$(dirname "$("$PY" -c 'import nccl_inspector; print(nccl_inspector.__file__)')")

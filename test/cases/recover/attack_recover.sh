@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# `recover`, `snapshot`, `boxes` and `hang` as root, over boxes that another user has forged: nothing is written where that user
-# could not write, no other user's box is read for him, and neither memory nor time are his to choose.
+# `recover`, `snapshot`, `boxes` and `hang` as root, over boxes that another user has forged: nothing is
+# written where that user could not write, no other user's box is read for him, and neither memory nor time
+# are his to choose.
 . "$(dirname "$0")/../../lib/case.sh"
 set +e +o pipefail # the case looks at each exit status itself
 I=$BUILD/nccl-inspector
@@ -66,12 +67,14 @@ untouched "the same with a link to the folder beside it"
 
 # Another user's box, by a link; another user's log, by its name.
 fresh
-forge "$TMP/boxes/nccl-inspector-v-pid1-0123456789abcdef.box" uid=$V records=20 host=victimhost dir="$TMP/mine" file=v
+forge "$TMP/boxes/nccl-inspector-v-pid1-0123456789abcdef.box" uid=$V records=20 host=victimhost \
+  dir="$TMP/mine" file=v
 chmod 600 "$TMP"/boxes/*
 ln -s "$TMP"/boxes/*.box "$TMP/mine/mine.box"
 chown -h $A:$A "$TMP/mine/mine.box"
 run recover "$TMP/mine"
-[ "$(find "$TMP/mine" -type f | wc -l)" = 0 ] || fail "a link to another user's box was followed: $(ls "$TMP/mine")"
+[ "$(find "$TMP/mine" -type f | wc -l)" = 0 ] ||
+  fail "a link to another user's box was followed: $(ls "$TMP/mine")"
 run snapshot "$TMP/mine" --output "$TMP/copies"
 [ -z "$(find "$TMP/copies" -type f 2>/dev/null)" ] || fail "snapshot follows a link to another user's box"
 fresh
@@ -92,13 +95,16 @@ mkdir "$TMP/mine/a"
 chown $A "$TMP/mine/a"
 ln -s "$TMP/secret" "$TMP/mine/b"
 mine dir="$TMP/mine/d" file=daemon
-setpriv --reuid $A --regid $A --clear-groups bash -c 'cd "$1"; for i in $(seq 3000); do mv -T a d; mv -T d a; mv -T b d; mv -T d b; done' - "$TMP/mine" 2>/dev/null &
+setpriv --reuid $A --regid $A --clear-groups bash -c \
+  'cd "$1"; for i in $(seq 3000); do mv -T a d; mv -T d a; mv -T b d; mv -T d b; done' - "$TMP/mine" \
+  2>/dev/null &
 for _ in $(seq 10); do run recover "$TMP/mine" --box-dir "$TMP/boxes"; done
 kill %% 2>/dev/null
 wait 2>/dev/null
 untouched "a folder that turns into a link"
 
-# Links that lead through the whole machine, or through a few folders in very many ways; links that lead nowhere, times boxes.
+# Links that lead through the whole machine, or through a few folders in very many ways; links that lead
+# nowhere, times boxes.
 fresh
 mkdir -p "$TMP/wide/7" "$TMP/boxes/d/"{0..40}
 forge "$TMP/wide/7/nccl-inspector-hidden-pid1-0123456789abcdef.box" host=hidden ops=1
@@ -111,7 +117,8 @@ for who in 0 $V; do
   [ $? != 124 ] || fail "links hold boxes, as uid $who"
 done
 timeout 20 "$I" boxes --box-dir "$TMP/boxes" >"$TMP/out" 2>&1 </dev/null
-{ grep -q 'forged pid' "$TMP/out" && ! grep -q 'hidden pid' "$TMP/out"; } || fail "root follows a link of another user's: $(cat "$TMP/out")"
+{ grep -q 'forged pid' "$TMP/out" && ! grep -q 'hidden pid' "$TMP/out"; } ||
+  fail "root follows a link of another user's: $(cat "$TMP/out")"
 one=$(ls "$TMP"/boxes/*.box)
 for i in {1..400}; do cp "$one" "$TMP/boxes/nccl-inspector-f-pid$i-0123456789abcdef.box"; done
 printf "$TMP/mine/l%s.jsonl\n" {1..8000} | xargs -n 1 ln -s nowhere
@@ -132,7 +139,8 @@ with open(name, "ab") as f:
     f.write(struct.pack("<8sIIQQ", b"NIBOXCPY", 1, 2, int(name.split(".")[-2]), n).ljust(4096, bytes(1)))
 P
 run snapshot --box-dir "$TMP/boxes" --output "$TMP/copies"
-{ [ "$RC" = 1 ] && [ "$(stat -c %u "$TMP/copies/$copy")" = $V ]; } || fail "a copy of the attacker's in place of the victim's: $(ls -ln "$TMP/copies")"
+{ [ "$RC" = 1 ] && [ "$(stat -c %u "$TMP/copies/$copy")" = $V ]; } ||
+  fail "a copy of the attacker's in place of the victim's: $(ls -ln "$TMP/copies")"
 
 # hang: a file of root's among those of a user does not make root look at his.
 fresh
@@ -142,7 +150,8 @@ echo '{}' >"$TMP/mine/own.jsonl"
 chown -h $A "$TMP/mine/l.log" "$TMP/mine/own.jsonl"
 forge "$TMP/mine/x.box" uid=$A ops=5 dir="$TMP/mine"
 run hang "$TMP/mine" --stuck-after 1
-{ [ "$RC" = 3 ] && [ "$(grep -c '^HANG' "$TMP/out")" = 1 ]; } || fail "root itself looks at a user's box: $RC $(cat "$TMP/out")"
+{ [ "$RC" = 3 ] && [ "$(grep -c '^HANG' "$TMP/out")" = 1 ]; } ||
+  fail "root itself looks at a user's box: $RC $(cat "$TMP/out")"
 
 # Honest boxes: the part is the user's, beside his log, also in a project's folder that he shares.
 fresh
@@ -150,26 +159,31 @@ mkdir -m 2775 "$TMP/project"
 chown $A:65534 "$TMP/project" # 65534: the group of a uid without a name
 echo '{}' >"$TMP/project/v-pid4000001-1.jsonl"
 chown $V "$TMP/project/v-pid4000001-1.jsonl"
-forge "$TMP/boxes/nccl-inspector-v-pid4000001-0123456789abcdef.box" uid=$V records=20 dir="$TMP/project" file=v-pid4000001-1.jsonl.gz
+forge "$TMP/boxes/nccl-inspector-v-pid4000001-0123456789abcdef.box" uid=$V records=20 dir="$TMP/project" \
+  file=v-pid4000001-1.jsonl.gz
 run boxes --box-dir "$TMP/boxes"
 grep -q "uid $V, forged pid 4000001, dead" "$TMP/out" || fail "boxes: $(cat "$TMP/out")"
 run recover "$TMP/project" --box-dir "$TMP/boxes" --remove
 part=$TMP/project/v-pid4000001-1.1.jsonl.gz
-{ [ "$RC" = 0 ] && [ "$(stat -c %u "$part")" = $V ]; } || fail "an honest box: $RC $(cat "$TMP/out"; ls -l "$TMP/project")"
+{ [ "$RC" = 0 ] && [ "$(stat -c %u "$part")" = $V ]; } ||
+  fail "an honest box: $RC $(cat "$TMP/out"; ls -l "$TMP/project")"
 [ "$(zcat "$part" | grep -c '"coll_perf"')" = 20 ] || fail "its records: $(zcat "$part" | head -n 3)"
 [ -z "$(ls "$TMP/boxes")" ] || fail "--remove leaves it: $(cat "$TMP/out")"
-forge "$TMP/boxes/nccl-inspector-v-pid4000001-0123456789abcdef.box" uid=$V records=20 dir="$TMP/gone" file=v-pid4000001-1.jsonl.gz
+forge "$TMP/boxes/nccl-inspector-v-pid4000001-0123456789abcdef.box" uid=$V records=20 dir="$TMP/gone" \
+  file=v-pid4000001-1.jsonl.gz
 run recover --box-dir "$TMP/boxes" --output "$TMP/parts"
 [ "$(stat -c %u "$TMP"/parts/*.jsonl.gz)" = $V ] || fail "a part in root's folder: $(cat "$TMP/out")"
 run snapshot --box-dir "$TMP/boxes" --output "$TMP/copies"
-{ [ "$RC" = 0 ] && [ "$(stat -c %u:%a "$TMP"/copies/*.box)" = $V:600 ]; } || fail "a copy is whose the box is: $(cat "$TMP/out")"
+{ [ "$RC" = 0 ] && [ "$(stat -c %u:%a "$TMP"/copies/*.box)" = $V:600 ]; } ||
+  fail "a copy is whose the box is: $(cat "$TMP/out")"
 rm "$TMP"/boxes/*.box
 chmod 711 "$TMP/copies"
 run recover "$TMP/copies" --output "$TMP/parts2"
 [ "$(zcat "$TMP"/parts2/*.gz | grep -c '"coll_perf"')" = 20 ] || fail "from a copy: $RC $(cat "$TMP/out")"
 forge "$TMP/victim/x.box" uid=$V ops=5 dir="$TMP/victim"
 run hang "$TMP/victim" --stuck-after 1
-{ [ "$RC" = 3 ] && grep -q '^HANG' "$TMP/out"; } || fail "root's hang over a user's boxes: $RC $(cat "$TMP/out")"
+{ [ "$RC" = 3 ] && grep -q '^HANG' "$TMP/out"; } ||
+  fail "root's hang over a user's boxes: $RC $(cat "$TMP/out")"
 # In a folder of somebody else's root does what he may do.
 fresh
 mine dir="$TMP/mine" file=x
@@ -187,7 +201,8 @@ costs() { # NAME SECONDS MB COMMAND...: ends by itself within that
 import resource, subprocess, sys, time
 limit, mb = float(sys.argv[1]), int(sys.argv[2])
 t = time.monotonic()
-p = subprocess.run(sys.argv[3:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, timeout=limit)
+p = subprocess.run(sys.argv[3:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   stdin=subprocess.DEVNULL, timeout=limit)
 rss = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
 print("%.2f s, %d MB" % (time.monotonic() - t, rss))
 assert p.returncode in (0, 1, 2) and rss < mb, (p.returncode, rss)

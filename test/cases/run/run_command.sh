@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# run: exit code, descriptors, limits, mask, signals and variables of the command; what it says where the command cannot start or
-# no rank has loaded the plugin. On a terminal: Ctrl-Z, and a command that reads from it.
+# run: exit code, descriptors, limits, mask, signals and variables of the command; what it says where the
+# command cannot start or no rank has loaded the plugin. On a terminal: Ctrl-Z, and a command that reads from
+# it.
 . "$(dirname "$0")/../../lib/case.sh"
 need python3 "$PLUGIN"
 cd "$TMP"
@@ -72,7 +73,8 @@ rc=0
 says 'libnccl-profiler-inspector.so: not found beside this program'
 [ ! -e x ] || stop "a folder is left where nothing was started"
 cp "$PLUGIN" tree/lib/libnccl-profiler-inspector.so
-[ "$(PATH=$TMP/tree/bin:$PATH nccl-inspector run -- printenv NCCL_PROFILER_PLUGIN 2>err)" = "$(realpath tree/lib)/libnccl-profiler-inspector.so" ] ||
+[ "$(PATH=$TMP/tree/bin:$PATH nccl-inspector run -- printenv NCCL_PROFILER_PLUGIN 2>err)" = \
+  "$(realpath tree/lib)/libnccl-profiler-inspector.so" ] ||
   stop "the plugin of an installation is not found"
 
 # ---- signals, without a terminal ----
@@ -105,7 +107,8 @@ wait $pid || rc=$?
 [ $rc = 5 ] || stop "after a stop: $rc"
 # Who stops the command alone continues it alone: we wait on meanwhile.
 rm -f child go
-setsid "$INSPECTOR" run -- sh -c 'echo $$ >child; while [ ! -e go ]; do sleep 0.05; done; exit 6' 2>err & pid=$!
+setsid "$INSPECTOR" run -- sh -c 'echo $$ >child; while [ ! -e go ]; do sleep 0.05; done; exit 6' 2>err & \
+  pid=$!
 wait_for 30 test -s child || stop "the command does not begin"
 kill -STOP "$(cat child)"
 wait_for 30 has_state "$(cat child)" T || stop "the command is not stopped"
@@ -130,12 +133,15 @@ sys.exit(subprocess.call(sys.argv[1:], stderr=w) % 256)' "$INSPECTOR" run -- sh 
 # ---- on a terminal ----
 # Ctrl-Z stops both, and the shell has the terminal; a command that reads from it has it, and with it Ctrl-C.
 rc=0
-timeout 120 python3 "$ROOT/test/lib/run_terminal.py" wait:READY key:Z wait:STOPPED 'line:some words' wait:GOT key:C -- \
+timeout 120 python3 "$ROOT/test/lib/run_terminal.py" wait:READY key:Z wait:STOPPED 'line:some words' \
+  wait:GOT key:C -- \
   "$INSPECTOR" run -- sh -c 'trap "echo CAUGHT; exit 9" INT; echo READY; read x; echo "GOT $x"; while :; do sleep 0.1; done' >screen || rc=$?
-[ $rc = 9 ] && grep -q 'GOT some words' screen && grep -q CAUGHT screen || { cat screen; stop "a command that reads from the terminal: $rc"; }
+[ $rc = 9 ] && grep -q 'GOT some words' screen && grep -q CAUGHT screen ||
+  { cat screen; stop "a command that reads from the terminal: $rc"; }
 # Begun in the background, in front when the command has ended and logs are waited for: Ctrl-Z stops us, too.
 rc=0
-timeout 150 python3 "$ROOT/test/lib/run_terminal.py" wait:IN-FRONT key:Z wait:IT-STOPS -- bash -mc '"$1" run --wait 600 -- true & p=$!
+timeout 150 python3 "$ROOT/test/lib/run_terminal.py" wait:IN-FRONT key:Z wait:IT-STOPS -- bash \
+  -mc '"$1" run --wait 600 -- true & p=$!
 until pgrep -P $p -x nccl-inspector; do sleep 0.1; done
 (until [ "$(ps -o tpgid= -p $p)" -eq $p ]; do sleep 0.1; done; echo IN-FRONT) &
 fg %1
@@ -145,6 +151,7 @@ grep -q '^IT-STOPS' screen || { cat screen; stop "Ctrl-Z while logs are waited f
 # What Ctrl-C kills ends as killed by it, so that a script ends, too.
 rc=0
 timeout 120 python3 "$ROOT/test/lib/run_terminal.py" wait:READY key:C -- \
-  bash -c '"$1" run -- sh -c "echo READY; sleep 60"; echo "THE SCRIPT GOES ON"' _ "$INSPECTOR" >screen || rc=$?
+  bash -c '"$1" run -- sh -c "echo READY; sleep 60"; echo "THE SCRIPT GOES ON"' _ "$INSPECTOR" \
+  >screen || rc=$?
 [ $rc = 130 ] && ! grep -q 'GOES ON' screen || { cat screen; stop "a script and Ctrl-C: $rc"; }
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# run and a job that hangs: --hang-limit names who is missing and kills nothing, --kill ends it; Ctrl-C, as SIGINT and on a terminal,
-# says who is missing before the command gets it.
+# run and a job that hangs: --hang-limit names who is missing and kills nothing, --kill ends it; Ctrl-C, as
+# SIGINT and on a terminal, says who is missing before the command gets it.
 . "$(dirname "$0")/../../lib/hang.sh"
 cd "$TMP"
 export NCCL_INSPECTOR_BLACKBOX=$BOXES NI=$INSPECTOR
@@ -18,7 +18,8 @@ wait_for 30 grep -q '^HANG (' err || stop "--hang-limit does not name the hang"
 "$INSPECTOR" hang --box-dir "$BOXES" --stuck-after 2 limit/logs >said || true
 # In the words of hang, but for how long it is since.
 words() { grep -m 1 '^HANG (' "$1" | sed 's/^HANG ([a-z]*)//; s/nothing has moved.*//'; }
-[ "$(words err)" = "$(words said)" ] && words err | grep -qF "$missing never called it" || stop "not as hang has it: $(words said)"
+[ "$(words err)" = "$(words said)" ] && words err | grep -qF "$missing never called it" ||
+  stop "not as hang has it: $(words said)"
 kill -0 $JOB && pgrep -P $JOB >/dev/null || stop "something was killed"
 kill -TERM $JOB
 rc=0
@@ -33,7 +34,8 @@ grep -q '^  next    nccl-inspector hang limit/logs$' err || stop "what to do nex
 rc=0
 "$INSPECTOR" run --out killed --hang-limit 1 --kill -- "$SIM" "${hangs[@]}" >screen 2>err || rc=$?
 [ $rc = 143 ] || stop "--kill: $rc"
-[ "$(line_of "$missing" err)" -lt "$(line_of '--kill: SIGTERM to' err)" ] || stop "killed before it is said who is missing"
+[ "$(line_of "$missing" err)" -lt "$(line_of '--kill: SIGTERM to' err)" ] ||
+  stop "killed before it is said who is missing"
 
 # Its page and summary.json say it, too: the logs alone do not, since what was killed had not written it.
 python3 - <<'P' || stop "the page, or summary.json"
@@ -44,12 +46,14 @@ page = open("killed/report/report.html").read()
 assert json.dumps(hang["sentence"])[1:-1] in page, "not on the page"
 P
 # The next attempt in the same folder is another job: it is not killed for the hang of the one before.
-"$INSPECTOR" run --out killed --hang-limit 1 --kill -- "$SIM" --job 1x2 --iterations 16 --rate 4 --quiet --plugin "$PLUGIN" >screen 2>err ||
+"$INSPECTOR" run --out killed --hang-limit 1 --kill -- "$SIM" --job 1x2 --iterations 16 --rate 4 --quiet \
+  --plugin "$PLUGIN" >screen 2>err ||
   stop "a job after one that hung, in the same folder: $?"
 ! grep -q 'hangs' err || stop "a job after one that hung hangs as well"
 
 # ---- a job that does not hang is not told to ----
-"$INSPECTOR" run --out well --hang-limit 3 --kill -- "$SIM" --job 1x2 --iterations 8 --rate 4 --quiet --plugin "$PLUGIN" >screen 2>err || stop "a healthy job: $?"
+"$INSPECTOR" run --out well --hang-limit 3 --kill -- "$SIM" --job 1x2 --iterations 8 --rate 4 --quiet \
+  --plugin "$PLUGIN" >screen 2>err || stop "a healthy job: $?"
 ! grep -q 'hangs' err || stop "a healthy job hangs"
 
 # ---- SIGINT, without a terminal: said first, then the command has it ----
@@ -69,7 +73,8 @@ rc=0
 wait $JOB || rc=$?
 JOB=
 [ $rc = 9 ] || stop "after SIGINT: $rc"
-[ "$(line_of "$missing" err)" -lt "$(line_of 'COMMAND GOT IT' err)" ] || stop "the command has SIGINT before it is said who is missing"
+[ "$(line_of "$missing" err)" -lt "$(line_of 'COMMAND GOT IT' err)" ] ||
+  stop "the command has SIGINT before it is said who is missing"
 # Two of them: the first is let go by the second.
 started twice
 kill -INT $JOB
@@ -81,12 +86,14 @@ JOB=
 
 # ---- Ctrl-C on a terminal, which goes to all in front ----
 rc=0
-timeout 150 python3 "$ROOT/test/lib/run_terminal.py" wait:READY key:C -- bash -c '"$1" run --out tty -- bash -c "$2" _ "${@:3}"' _ "$INSPECTOR" \
+timeout 150 python3 "$ROOT/test/lib/run_terminal.py" wait:READY key:C -- bash \
+  -c '"$1" run --out tty -- bash -c "$2" _ "${@:3}"' _ "$INSPECTOR" \
   'trap "echo COMMAND GOT IT; kill \$job; wait \$job; exit 9" INT
 "$@" & job=$!
 until "$NI" hang --box-dir "$NCCL_INSPECTOR_BLACKBOX" "$NCCL_INSPECTOR_DUMP_DIR" 2>/dev/null | grep -qF "rank 2 (sim-node1)"; do sleep 0.3; done
 echo READY
 wait $job' "$SIM" "${hangs[@]}" >screen 2>err || rc=$?
 [ $rc = 9 ] || stop "after Ctrl-C: $rc"
-[ "$(line_of "$missing" screen)" -lt "$(line_of 'COMMAND GOT IT' screen)" ] || stop "Ctrl-C reaches the command before it is said who is missing"
+[ "$(line_of "$missing" screen)" -lt "$(line_of 'COMMAND GOT IT' screen)" ] ||
+  stop "Ctrl-C reaches the command before it is said who is missing"
 finish

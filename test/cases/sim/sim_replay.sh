@@ -5,7 +5,8 @@ replay() { # file [options]
   local file=$1; shift
   rm -rf "$TMP/truth" "$TMP/logs"
   NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR="$TMP/logs" timeout 50 "$SIM" --quiet --plugin "$PLUGIN" \
-    --replay "$file" --truth "$TMP/truth" "$@" >"$TMP/out" 2>&1 || { cat "$TMP/out"; failures=$((failures + 1)); return; }
+    --replay "$file" --truth "$TMP/truth" "$@" >"$TMP/out" 2>&1 ||
+    { cat "$TMP/out"; failures=$((failures + 1)); return; }
   if "$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/verify" 2>&1; then
     echo "ok   replay $(basename "$file") $* $(tail -n 1 "$TMP/verify")"
   else
@@ -16,7 +17,8 @@ need "$BUILD/test/recorder.so"
 for s in groups p2p symmetric; do
   release=2.30
   [ $s != symmetric ] || release=2.31
-  NI_RECORDER_FILE=$TMP/$s.rec "$SIM" --quiet --plugin "$BUILD/test/recorder.so" --scenario $s --nccl $release --truth "$TMP/first"
+  NI_RECORDER_FILE=$TMP/$s.rec "$SIM" --quiet --plugin "$BUILD/test/recorder.so" --scenario $s \
+    --nccl $release --truth "$TMP/first"
   replay "$TMP/$s.rec" --nccl $release
   # Device times of the recorded run itself, not only those that the replay saw.
   exec_of() { grep '"t":"op"' "$1" | sed 's/.*\("hash":"[^"]*","rank":[0-9]*,"kind":"[^"]*","func":"[^"]*"\).*\("rec":[0-9]*\).*\("exec_ns":[0-9]*\).*/\1 \2 \3/' | sort; }

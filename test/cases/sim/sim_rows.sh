@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# When an operation of NCCL 2.31 is done, row by row of the rule (docs/nccl-callbacks.md): each is in the logs once, with what is
-# known of it and nothing else, and none is called stuck.
+# When an operation of NCCL 2.31 is done, row by row of the rule (docs/nccl-callbacks.md): each is in the logs
+# once, with what is known of it and nothing else, and none is called stuck.
 . "$(dirname "$0")/../../lib/sim.sh"
 export NCCL_INSPECTOR_DUMP_FORMAT=jsonl NCCL_INSPECTOR_STUCK_SECONDS=2
 
@@ -15,8 +15,10 @@ row() { # NUMBER [NAME=value ...] SCENARIO [options]: verified, complete, nothin
   complete "$n" "$@"
 }
 complete() { # NUMBER ...: of what was verified
-  "$INSPECTOR" check --quiet "$TMP/logs" >"$TMP/check" 2>&1 || { fail "row $1: check of ${*:2}"; cat "$TMP/check"; }
-  ! grep -q '"stuck":{' "$TMP"/logs/*.jsonl || fail "row $1: stuck: $(grep -h '"stuck":{' "$TMP"/logs/*.jsonl | head -n 2)"
+  "$INSPECTOR" check --quiet "$TMP/logs" >"$TMP/check" 2>&1 ||
+    { fail "row $1: check of ${*:2}"; cat "$TMP/check"; }
+  ! grep -q '"stuck":{' "$TMP"/logs/*.jsonl ||
+    fail "row $1: stuck: $(grep -h '"stuck":{' "$TMP"/logs/*.jsonl | head -n 2)"
 }
 # has NUMBER KEY COUNT: so many lines of the logs have it
 has() {
@@ -49,7 +51,8 @@ scenario 'coll w channels=4 algo=COLLNET_DIRECT repeat=5'
 row 7 NCCL_INSPECTOR_EVENTS=deep "$TMP/row.scn"
 scenario 'coll w channels=3 announced=0 repeat=5' 'coll w channels=3 announced=65 repeat=5' 'sleep ms=1300'
 row 8 "$TMP/row.scn"
-scenario 'self w channels=2' 'sendrecv w shift=1 channels=2' 'alltoall w channels=2 tag=5' 'gather w tag=6' 'scatter w root=1 tag=7'
+scenario 'self w channels=2' 'sendrecv w shift=1 channels=2' 'alltoall w channels=2 tag=5' 'gather w tag=6' \
+  'scatter w root=1 tag=7'
 for v in v7 v6 v5; do row 9 "$TMP/row.scn" --interface $v; done
 row 10 "$TMP/row.scn" --interface v4 --set poison=aa
 row 10 "$TMP/row.scn" --interface v4 --set poison=plausible

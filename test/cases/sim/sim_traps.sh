@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# When is an operation finished? Late channels, waiting kernels, counts that are not known, channels that overlap.
+# When is an operation finished? Late channels, waiting kernels, counts that are not known, channels that
+# overlap.
 . "$(dirname "$0")/../../lib/sim.sh"
 verified traps
 verified traps --interface v4

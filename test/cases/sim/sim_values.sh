@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every value of every operation, through each interface that NCCL 2.27 to 2.30 can bring.
 . "$(dirname "$0")/../../lib/sim.sh"
-for how in "--nccl 2.30" "--nccl 2.30 --interface v4" "--nccl 2.30 --interface v5" "--nccl 2.29" "--nccl 2.28" \
+for how in "--nccl 2.30" "--nccl 2.30 --interface v4" "--nccl 2.30 --interface v5" "--nccl 2.29" \
+  "--nccl 2.28" \
   "--nccl 2.28 --interface v4" "--nccl 2.27"; do
   for s in allreduce multirank groups missing; do
     # shellcheck disable=SC2086

@@ -2,7 +2,8 @@
 # The verifier itself: it must reject a log in which one value, one line or one loss is not what happened.
 . "$(dirname "$0")/../../lib/sim.sh"
 run_logged NCCL_INSPECTOR_DUMP_FORMAT=jsonl multirank >"$TMP/out" 2>&1 || { cat "$TMP/out"; exit 1; }
-"$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/out" 2>&1 || { cat "$TMP/out"; fatal "the untouched log is rejected"; }
+"$SIM" --verify "$TMP/truth" "$TMP/logs" >"$TMP/out" 2>&1 ||
+  { cat "$TMP/out"; fatal "the untouched log is rejected"; }
 log=$(ls "$TMP"/logs/*.jsonl)
 [ -n "$log" ] && cp "$log" "$TMP/good.jsonl"
 mutate() { # what, python expression over the list of lines L

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# diff says what a step of B does differently: operations that came, went, or come another number of times, sizes, datatypes,
-# algorithms, communicators, order, on which ranks; it is silent where steps are equal.
+# diff says what a step of B does differently: operations that came, went, or come another number of times,
+# sizes, datatypes, algorithms, communicators, order, on which ranks; it is silent where steps are equal.
 . "$(dirname "$0")/../../lib/case.sh"
 cd "$TMP"
 job() { # NAME PYTHON: a job whose calls p the statement has changed; p: of two stages, each a list of calls
   python3 - "$2" <<'P' | python3 "$ROOT/test/lib/pattern_logs.py" "$1"
 import json, sys
-spec = {"steps": 30, "hosts": 2, "comms": {"tp0": [0, 1, 2, 3], "tp1": [4, 5, 6, 7], "pp0": [0, 4], "pp1": [1, 5], "pp2": [2, 6],
+spec = {"steps": 30, "hosts": 2,
+        "comms": {"tp0": [0, 1, 2, 3], "tp1": [4, 5, 6, 7], "pp0": [0, 4], "pp1": [1, 5], "pp2": [2, 6],
         "pp3": [3, 7], "world": list(range(8))}}
 layer = [["AllGather", "tp", 2097152], ["ReduceScatter", "tp", 2097152]]
 p = [layer * 4 + [["Send", "pp", 1048576, {"peer": 1}], ["Recv", "pp", 1048576, {"peer": 1}]] + layer * 4,
@@ -42,7 +43,8 @@ cmp one said || fail "other bytes with three threads"
 python3 - <<'P'
 import json
 c, = json.load(open("said"))["program"]["changes"]
-assert c == {"kind": "size", "text": "8 x AllGather on tp (4): 4.19 MB instead of 2.10 MB", "operation": "AllGather", "communicator": "tp (4)",
+assert c == {"kind": "size", "text": "8 x AllGather on tp (4): 4.19 MB instead of 2.10 MB",
+             "operation": "AllGather", "communicator": "tp (4)",
              "bytes_a": 2097152, "bytes_b": 4194304, "times_a": 8, "times_b": 8, "ranks": 8}, c
 P
 other 'p[1].insert(3, ["Broadcast", "tp", 1024])'
@@ -50,7 +52,8 @@ told '1 x Broadcast 1.02 kB on tp (4) came (4 of 8 ranks)'
 other 'p[0] = [c for c in p[0] if c[2] != 65536]'
 told '1 x AllReduce 65.54 kB on tp (4) went (4 of 8 ranks)'
 other 'p[0] = p[0][:2] + p[0]'
-told 'AllGather 2.10 MB on tp (4): 9 a step instead of 8 (4 of 8 ranks)' 'ReduceScatter 2.10 MB on tp (4): 9 a step instead of 8 (4 of 8 ranks)'
+told 'AllGather 2.10 MB on tp (4): 9 a step instead of 8 (4 of 8 ranks)' \
+  'ReduceScatter 2.10 MB on tp (4): 9 a step instead of 8 (4 of 8 ranks)'
 other 'p = [[c if c[2] != 65536 else c + [{"algo": "NVLS"}] for c in x] for x in p]'
 told 'AllReduce 65.54 kB on tp (4): NVLS/SIMPLE instead of RING/SIMPLE'
 other 'p = [[c if c[2] != 65536 else c + [{"datatype": "ncclFloat32"}] for c in x] for x in p]'

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Two runs beside each other: silent where only chance differs, names who is slower, gates; refuses what cannot be compared;
+# Two runs beside each other: silent where only chance differs, names who is slower, gates; refuses what
+# cannot be compared;
 # reads logs, folders of summary, summary.json and counters; bad files end with a sentence.
 . "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector
@@ -10,7 +11,10 @@ said() {
   (cd "$TMP" && "$inspector" diff "${@:3}" >said 2>errors) || rc=$?
   [ $rc = "$2" ] || { head -n 8 "$TMP/said" "$TMP/errors"; fatal "$1: exit code $rc, not $2"; }
 }
-has() { grep -qE -- "$2" "$TMP/said" "$TMP/errors" || { head -n 12 "$TMP/said" "$TMP/errors"; fatal "$1: no line with '$2'"; }; }
+has() {
+  grep -qE -- "$2" "$TMP/said" "$TMP/errors" ||
+    { head -n 12 "$TMP/said" "$TMP/errors"; fatal "$1: no line with '$2'"; }
+}
 is() { python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); rows = {r["name"]: r for r in j["rows"]}; assert eval(sys.argv[2])' "$TMP/said" "$2" ||
   fatal "$1: not so: $2"; }
 
@@ -56,7 +60,10 @@ for bad in 5x -1 100 nan ''; do said "gate $bad" 64 "--gate=$bad" good slow; don
 said one 64 good
 
 # What the summary keeps of a run is enough for its steps and functions, as a folder or a file.
-for run in good slow; do "$inspector" summary -q --no-plots --no-parquet --no-html "$TMP/$run" --output-dir "$TMP/$run-out" >/dev/null; done
+for run in good slow; do
+  "$inspector" summary -q --no-plots --no-parquet --no-html "$TMP/$run" --output-dir "$TMP/$run-out" \
+    >/dev/null
+done
 said summary 3 --gate 0.02 good-out slow-out/summary/summary.json
 has summary '^B is [345]\.[0-9] % slower than A'
 has summary '^gate: (typical|mean) step is [345]\.[0-9] % slower \([0-9.]+ to [0-9.]+ %\), more than 2 %$'
@@ -78,7 +85,8 @@ put("blind.json", json.dumps(s))
 for g in s["groups"]:
     for k in ("p25", "p50", "p75"): g["transfer_time_us"][k] = (g["transfer_time_us"][k] or 1) * 1.2
 put("blind20.json", json.dumps(s))
-s["groups"] = [{"func": [1], "comm_type": 7, "timing_source": {}, "msg_size_bytes": 1e300, "transfer_time_us": {"n": -1}}] * 3
+s["groups"] = [{"func": [1], "comm_type": 7, "timing_source": {}, "msg_size_bytes": 1e300,
+                "transfer_time_us": {"n": -1}}] * 3
 s["steps"] = {"n_steps": -5, "bins": [[1, 2], "x", None]}
 put("odd.json", json.dumps(s))
 put("cut.json", json.dumps(s)[:200])
@@ -97,7 +105,8 @@ for i, n in enumerate(sorted(os.listdir(os.path.join(work, "same")))):
       rollup = logs.rollup("AllReduce", 1 << 20, 1, 2, 900, 900 << 20, 900 * ns, ns - 10000, ns + 9000000)
       rollup["hist"] = {"786432": 450, "917504": 450}
       lines.append(logs.line(comm["header"], comm["metadata"], "rollup", rollup))
-      with gzip.open(os.path.join(work, name, n), "wt", 1) as f: f.writelines(json.dumps(l) + "\n" for l in lines)
+      with gzip.open(os.path.join(work, name, n), "wt", 1) as f:
+          f.writelines(json.dumps(l) + "\n" for l in lines)
 P
 said blind 0 blind.json blind20.json
 has blind '^note: A has no steps'
@@ -139,7 +148,8 @@ python3 - "$TMP/node-0-counters-1.jsonl.gz" <<'P'
 import sys
 sys.path.insert(0, "test/lib/counters")
 from counter_series_write import NS, Series
-s = Series(sys.argv[1], "node-0", [{"source": "host", "name": "node-0", "metrics": [{"name": "context_switches"}]}])
+s = Series(sys.argv[1], "node-0",
+           [{"source": "host", "name": "node-0", "metrics": [{"name": "context_switches"}]}])
 for i in range(3): s.sample(1800000000 * NS + i * NS, [1000 * i])
 s.close()
 P

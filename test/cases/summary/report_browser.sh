@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# report.html, counters.html and the head's page in headless Chromium: drawn, filtered, downloaded, by keyboard, dark, on a phone, on paper, 2,048 ranks.
+# report.html, counters.html and the head's page in headless Chromium: drawn, filtered, downloaded, by
+# keyboard, dark, on a phone, on paper, 2,048 ranks.
 . "$(dirname "$0")/../../lib/case.sh"
 . test/lib/browser.sh
-for t in test_render test_counters_page; do [ -x "$BUILD/test/unit/$t" ] || skip "no $BUILD/test/unit/$t (make tests)"; done
+for t in test_render test_counters_page; do
+  [ -x "$BUILD/test/unit/$t" ] || skip "no $BUILD/test/unit/$t (make tests)"
+done
 
 # A figure that is not there is a dash, without a unit behind it.
 node --input-type=module -e "

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The page of a job that hangs begins with what `hang` says and the command for more, as text whatever the names hold; that of a
-# healthy one has no such box. In headless Chromium.
+# The page of a job that hangs begins with what `hang` says and the command for more, as text whatever the
+# names hold; that of a healthy one has no such box. In headless Chromium.
 . "$(dirname "$0")/../../lib/case.sh"
 BROWSER=${NI_CHROMIUM:-/usr/bin/chromium}
 [ -x "$BROWSER" ] || skip "no /usr/bin/chromium (NI_CHROMIUM names another)"
@@ -8,8 +8,10 @@ BROWSER=${NI_CHROMIUM:-/usr/bin/chromium}
 need python3
 # page LOGS: the box as the browser has it.
 page() {
-  "$BUILD/nccl-inspector" summary -q --no-plots --no-parquet --force --output-dir "$TMP/out" "$1" >/dev/null || true
-  HOME=$TMP timeout 60 "$BROWSER" --headless --no-sandbox --disable-gpu --virtual-time-budget=3000 --dump-dom "file://$TMP/out/report.html" \
+  "$BUILD/nccl-inspector" summary -q --no-plots --no-parquet --force --output-dir "$TMP/out" "$1" \
+    >/dev/null || true
+  HOME=$TMP timeout 60 "$BROWSER" --headless --no-sandbox --disable-gpu --virtual-time-budget=3000 \
+    --dump-dom "file://$TMP/out/report.html" \
     2>/dev/null | tr '\n' ' ' | grep -o '<div id="hang"[^>]*>.*<section id="s-complete"' || true
 }
 python3 test/lib/hang_plant.py "$TMP/a hang's logs" never A 0 >/dev/null
@@ -21,5 +23,6 @@ box=$(page "$TMP/a hang's logs")
 mkdir "$TMP/two"
 python3 test/lib/hang_logs.py "$TMP/two" - -
 box=$(page "$TMP/two")
-[[ $box == '<div id="hang" class="banner bad" role="alert" hidden="">'*'</div>'* ]] || fatal "a healthy job: $box"
+[[ $box == '<div id="hang" class="banner bad" role="alert" hidden="">'*'</div>'* ]] ||
+  fatal "a healthy job: $box"
 echo "ok"

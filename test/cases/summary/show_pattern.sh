@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# show --pattern: each rank of simulated jobs has the calls that were planted, and no others; of written-down steps it says what
-# differs and where, what runs beside, what comes now and then, and where nothing repeats; threads and memory change no byte.
+# show --pattern: each rank of simulated jobs has the calls that were planted, and no others; of written-down
+# steps it says what differs and where, what runs beside, what comes now and then, and where nothing repeats;
+# threads and memory change no byte.
 . "$(dirname "$0")/../../lib/case.sh"
 cd "$TMP"
 show() { # EXIT_CODE options...
@@ -12,7 +13,8 @@ hasnt() { ! grep -qE -- "$1" text || { cat text; fatal "'$1' is there"; }; }
 is() { python3 -c 'import json, sys; j = json.load(open("text")); p = [p for r in j["runs"] for p in r["programs"]]; assert eval(sys.argv[1])' "$1" || { head -c 2000 text; fatal "not so: $1"; }; }
 logs() { rm -rf "$1"; python3 "$ROOT/test/lib/pattern_logs.py" "$1"; } # NAME <SPEC
 
-# Stages, experts, sharded parameters; 14: what is sent beside the mark of a step begins now before, now behind it.
+# Stages, experts, sharded parameters; 14: what is sent beside the mark of a step begins now before, now
+# behind it.
 for job in "B 11" "C 14 --overlap-us 100 --timer-ns 1024" "F 11" "M 11" "M 19 --kind evaluation"; do
   # shellcheck disable=SC2086
   set -- $job
@@ -20,7 +22,8 @@ for job in "B 11" "C 14 --overlap-us 100 --timer-ns 1024" "F 11" "M 11" "M 19 --
   "$BUILD/test/ni-jobs" --layout "$1" --seed "$2" --steps 30 --stored --out job "${@:3}" >/dev/null
   show 0 --pattern --json job
   # shellcheck disable=SC2046
-  python3 "$ROOT/test/lib/pattern_check.py" job/truth.json text $([ "$1" != F ] || echo ordered) || fail "$job"
+  python3 "$ROOT/test/lib/pattern_check.py" job/truth.json text $([ "$1" != F ] || echo ordered) || fail \
+    "$job"
   cp text one
   show 0 --pattern --json -j1 --memory 16M job
   cmp one text || fail "$job: other bytes with one thread"
@@ -30,13 +33,19 @@ done
 spec() { python3 - "$@" <<'P'
 import json, sys
 twice = [["AllReduce", "tp", 4194304], ["AllReduce", "tp", 4194304, {"us": 200}]]
-first = (twice * 3 + [["Send", "pp", 1048576, {"peer": 1}]]) * 2 + ([["Recv", "pp", 1048576, {"peer": 1}]] + twice * 3) * 2
+first = (twice * 3 + [["Send", "pp", 1048576,
+                       {"peer": 1}]]) * 2 + ([["Recv", "pp", 1048576, {"peer": 1}]] + twice * 3) * 2
 last = ([["Recv", "pp", 1048576, {"peer": -1}]] + twice * 6 + [["Send", "pp", 1048576, {"peer": -1}]]) * 2
-end = [["AllGather", "world", 4096, {"every": 5}], ["ReduceScatter", "tp", 65536, {"datatype": "ncclFloat32"}], ["AllReduce", "world", 4, {"algo": "TREE", "proto": "LL"}]]
+end = [["AllGather", "world", 4096, {"every": 5}],
+       ["ReduceScatter", "tp", 65536, {"datatype": "ncclFloat32"}],
+       ["AllReduce", "world", 4, {"algo": "TREE", "proto": "LL"}]]
 other = list(first)
 other[7] = ["ReduceScatter", "tp", 4194304]
-programs = [{"ranks": [0, 1, 3], "calls": first + end}, {"ranks": [2], "calls": other + end}, {"ranks": [4, 5, 6, 7], "calls": last + end}]
-print(json.dumps({"steps": 20, "hosts": 2, "comms": {"tp0": [0, 1, 2, 3], "tp1": [4, 5, 6, 7], "pp0": [0, 4], "pp1": [1, 5], "pp2": [2, 6],
+programs = [{"ranks": [0, 1, 3], "calls": first + end}, {"ranks": [2], "calls": other + end},
+            {"ranks": [4, 5, 6, 7], "calls": last + end}]
+print(json.dumps({"steps": 20, "hosts": 2,
+                  "comms": {"tp0": [0, 1, 2, 3], "tp1": [4, 5, 6, 7], "pp0": [0, 4], "pp1": [1, 5],
+                            "pp2": [2, 6],
                   "pp3": [3, 7], "world": list(range(8))}, "programs": programs, **json.loads(sys.argv[1])}))
 P
 }
@@ -66,11 +75,13 @@ hasnt 'no step'
 has 'records are left out by the options'
 show 0 --pattern --rank 2 --json odd
 
-# Without names communicators are told apart by their sizes; a job of its own in the folder is a run of its own.
+# Without names communicators are told apart by their sizes; a job of its own in the folder is a run of its
+# own.
 spec '{"unnamed": true}' | logs unnamed
 show 0 --pattern --json unnamed
 is 'len(p) == 3 and [len(x["operations"]) for x in p] == [30, 30, 30]'
-spec '{"job": 1, "start_ns": 1790000900000000000, "steps": 12}' | (python3 "$ROOT/test/lib/pattern_logs.py" odd)
+spec '{"job": 1, "start_ns": 1790000900000000000, "steps": 12}' |
+  (python3 "$ROOT/test/lib/pattern_logs.py" odd)
 show 0 --pattern odd
 has '^run 1 \(job 77, 8 processes'
 has '^run 2 \(job 78, 8 processes'
@@ -79,8 +90,10 @@ has '^run 2 \(job 78, 8 processes'
 # What overlaps: 20 us of each 300 us; the share is of the time of the operation itself.
 python3 - <<'P' | logs beside
 import json
-calls = [["AllReduce", "dp", 8388608, {"us": 300, "beside": True}], ["AllReduce", "tp", 4194304], ["AllReduce", "tp", 2097152]]
-print(json.dumps({"steps": 40, "comms": {"tp": [0, 1], "dp": [0, 1]}, "programs": [{"ranks": [0, 1], "calls": calls}]}))
+calls = [["AllReduce", "dp", 8388608, {"us": 300, "beside": True}], ["AllReduce", "tp", 4194304],
+         ["AllReduce", "tp", 2097152]]
+print(json.dumps({"steps": 40, "comms": {"tp": [0, 1], "dp": [0, 1]},
+                  "programs": [{"ranks": [0, 1], "calls": calls}]}))
 P
 show 0 --pattern --json beside
 is 'len(p) == 1 and p[0]["ranks"] == [0, 1] and p[0]["exactly_so"] == 1'
@@ -89,7 +102,8 @@ is '{(o["function"], o["bytes"]): o["beside"] > 0.5 for o in p[0]["operations"]}
 # One rank, one communicator; calls that were timed on the CPU alone.
 python3 - <<'P' | logs alone
 import json
-calls = [["AllReduce", "tp", 4194304, {"timing": "collective_cpu"}]] * 4 + [["Broadcast", "tp", 64, {"timing": "collective_cpu"}]]
+calls = [["AllReduce", "tp", 4194304,
+          {"timing": "collective_cpu"}]] * 4 + [["Broadcast", "tp", 64, {"timing": "collective_cpu"}]]
 print(json.dumps({"steps": 12, "comms": {"tp": [0, 1]}, "programs": [{"ranks": [0], "calls": calls}]}))
 P
 show 0 --pattern alone
@@ -102,7 +116,8 @@ import json
 get, put = ["Recv", "pp", 3145728, {"peer": -1}], ["Send", "pp", 3145728, {"peer": 1}]
 calls = [[put] * 6, [get, put] * 6, [get, put] * 6, [get] * 6]
 print(json.dumps({"steps": 20, "comms": {"pp": [0, 1, 2, 3], "world": [0, 1, 2, 3]},
-                  "programs": [{"ranks": [r], "calls": calls[r] + [["AllReduce", "world", 4]]} for r in range(4)]}))
+                  "programs": [{"ranks": [r], "calls": calls[r] + [["AllReduce", "world", 4]]}
+                               for r in range(4)]}))
 P
 show 0 --pattern pipe
 has '^a step of 13 operations; 2 of 4 ranks have it: 1, 2$'
@@ -138,14 +153,18 @@ show 0 --pattern sampled
 has 'have no step'
 python3 - <<'P' | logs no_start
 import json
-spec = {"steps": 20, "comms": {"tp": [0, 1]}, "programs": [{"ranks": [0, 1], "calls": [["AllReduce", "tp", 4096, {"no_start": True}], ["Broadcast", "tp", 64, {"no_start": True}]]}]}
+spec = {"steps": 20, "comms": {"tp": [0, 1]},
+        "programs": [{"ranks": [0, 1],
+                      "calls": [["AllReduce", "tp", 4096, {"no_start": True}],
+                                ["Broadcast", "tp", 64, {"no_start": True}]]}]}
 print(json.dumps(spec))
 P
 show 0 --pattern no_start
 has '^ranks 0, 1 have no step: its log does not say when operations started$'
 has '^Broadcast +64 B .* 40 +50\.0 %$'
 
-# Recorded of a simulated job: what runs beside the mark moves to another place for good. Each pass must cut the same steps.
+# Recorded of a simulated job: what runs beside the mark moves to another place for good. Each pass must cut
+# the same steps.
 mkdir recorded
 cp "$ROOT/test/data/pattern/beside.jsonl.gz" recorded/
 show 0 --pattern recorded

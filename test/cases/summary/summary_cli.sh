@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The command line of summary: filters, spellings, exit codes, the file names and columns of NVIDIA's exporter, stop by signal.
+# The command line of summary: filters, spellings, exit codes, the file names and columns of NVIDIA's
+# exporter, stop by signal.
 . "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector loggen=$BUILD/test/host/loggen
 cd "$TMP"
@@ -11,12 +12,15 @@ code() { # wanted command...
   "$@" >stdout 2>stderr || rc=$?
   [ "$rc" = "$want" ] || { echo "exit $rc, wanted $want: $*"; cat stdout stderr; exit 1; }
 }
-records() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["records"])' "$1/summary/summary.json"; }
+records() {
+  python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))["records"])' "$1/summary/summary.json"
+}
 counted() { # wanted options...
   local want=$1
   shift
   rm -rf out
-  "$inspector" summary logs --output-dir out --no-plots --no-html "$@" >/dev/null 2>stderr || { cat stderr; exit 1; }
+  "$inspector" summary logs --output-dir out --no-plots --no-html "$@" >/dev/null 2>stderr ||
+    { cat stderr; exit 1; }
   [ "$(records out)" = "$want" ] || { echo "$(records out) records, wanted $want: $*"; exit 1; }
 }
 fast="--no-plots --no-html"
@@ -25,7 +29,8 @@ fast="--no-plots --no-html"
   code 0 "$inspector" --input_dir=logs --output_dir=paths --no-plots
   # What it says is written is there, the page too.
   grep -q '^  paths/report.html: ' stdout || { echo "the page's path is not said"; cat stdout; exit 1; }
-  sed -n '/^written:/,$s/^  \(.*\): .*/\1/p' stdout | while read -r f; do [ -e "$f" ] || { echo "$f: said, and not there"; exit 1; }; done
+  sed -n '/^written:/,$s/^  \(.*\): .*/\1/p' stdout |
+    while read -r f; do [ -e "$f" ] || { echo "$f: said, and not there"; exit 1; }; done
   code 0 "$inspector" --input_dir=logs --output_dir=ref $fast
   code 0 "$inspector" summary --input-dir logs $fast
   [ -d logs-analysis ] && cmp ref/summary/summary.csv logs-analysis/summary/summary.csv
@@ -45,20 +50,24 @@ grep -qF -- '--only=tables,nonsense: want a list of tables, operations, plots, p
 parts() { # what is in a result, without the words of the run
   (cd "$1" && find . -name 'msg_size_*' -prune -o -type f ! -name output.log -print && find . -path '*/msg_size_*.csv' | head -n 1) | sort
 }
-for pair in "tables:--no-csv --no-plots --no-html --no-parquet" "page,parquet:--no-csv --no-plots" "operations:--no-plots --no-html --no-parquet" \
+for pair in "tables:--no-csv --no-plots --no-html --no-parquet" "page,parquet:--no-csv --no-plots" \
+  "operations:--no-plots --no-html --no-parquet" \
   "parquet:--no-plots --no-html --no-csv"; do
   # shellcheck disable=SC2086
   code 0 "$inspector" summary logs -q --output-dir old ${pair#*:}
   code 0 "$inspector" summary logs -q --output-dir new --only "${pair%%:*}"
   [ ! -s stderr ] || { cat stderr; exit 1; }
-  [ "$(parts old)" = "$(parts new)" ] || { echo "--only ${pair%%:*}:"; diff <(parts old) <(parts new); exit 1; }
+  [ "$(parts old)" = "$(parts new)" ] ||
+    { echo "--only ${pair%%:*}:"; diff <(parts old) <(parts new); exit 1; }
 done
 rm -rf old new
 
 # Codecs that are gone write what no option writes, and are named once, but not where JSON is asked for.
 code 0 "$inspector" summary logs -q --output-dir default --only parquet
-code 0 "$inspector" summary logs -q --output-dir gone --only parquet --compression gzip --compression none --compression=gzip
-[ "$(cat stderr)" = "nccl-inspector summary: no effect any more: --compression=gzip, --compression=none" ] || { cat stderr; exit 1; }
+code 0 "$inspector" summary logs -q --output-dir gone --only parquet --compression gzip --compression none \
+  --compression=gzip
+[ "$(cat stderr)" = "nccl-inspector summary: no effect any more: --compression=gzip, --compression=none" ] ||
+  { cat stderr; exit 1; }
 diff -r default/parquet_files gone/parquet_files
 code 0 "$inspector" summary logs -q --output-dir gone --only tables --compression gzip --json
 [ ! -s stderr ] || { cat stderr; exit 1; }
@@ -66,16 +75,19 @@ rm -rf default gone
 code 1 "$inspector" summary nowhere
 code 1 "$inspector" summary logs --output-dir /proc/nowhere
 
-# Up to 2.26 NCCL does not say how many nodes there are: no kind of link is made up from that, but with --compat.
+# Up to 2.26 NCCL does not say how many nodes there are: no kind of link is made up from that, but with
+# --compat.
 mkdir unsized
 sed 's/"n_ranks":[0-9]*,"nnodes":[0-9]*/"n_ranks":0,"nnodes":0/' logs/node-0-pid4000.log >unsized/x.log
 # shellcheck disable=SC2086
 code 0 "$inspector" summary unsized --output-dir unsized-out $fast
 types() { python3 -c 'import json,sys; print(*sorted({g["comm_type"] for g in json.load(open(sys.argv[1]))["groups"]}))' "$1/summary/summary.json"; }
-[ "$(types unsized-out)" = unknown ] || { echo "types without a number of nodes: $(types unsized-out)"; exit 1; }
+[ "$(types unsized-out)" = unknown ] ||
+  { echo "types without a number of nodes: $(types unsized-out)"; exit 1; }
 # shellcheck disable=SC2086
 code 0 "$inspector" summary unsized --output-dir unsized-compat --compat $fast
-[ -n "$(ls unsized-compat/summary/*/summary_hca-only_*)" ] && [ -z "$(ls unsized-compat/summary/*/summary_unknown_* 2>/dev/null)" ] ||
+[ -n "$(ls unsized-compat/summary/*/summary_hca-only_*)" ] &&
+  [ -z "$(ls unsized-compat/summary/*/summary_unknown_* 2>/dev/null)" ] ||
   { echo "--compat: not NVIDIA's types"; exit 1; }
 
 # Hosts of one name (containers): where all ranks are there no host is missing, as check says.
@@ -99,7 +111,8 @@ counted $((total / 2)) --host node-1 # its earlier spelling
 counted $((300 * 3 + 30)) --rank 2
 counted $((3 * (300 * 3 + 30))) --rank 0,2-3
 # Options that leave nothing are mostly misspelt: said, and the earlier result stays.
-for o in '--until 2020-01-01T00:00:00Z' '--coll allreduces' '--host nowhere' '--rank 99' '--skip-first 1000000'; do
+for o in '--until 2020-01-01T00:00:00Z' '--coll allreduces' '--host nowhere' '--rank 99' \
+  '--skip-first 1000000'; do
   # shellcheck disable=SC2086
   code 1 "$inspector" summary logs --output-dir ref $fast $o
   grep -q "nothing is left: all of $total records are left out by the options; ref is as it was" stderr
@@ -107,7 +120,8 @@ for o in '--until 2020-01-01T00:00:00Z' '--coll allreduces' '--host nowhere' '--
 done
 # What a filter asks for and nobody has is named, with what there is; a folder that nobody made is not.
 code 1 "$inspector" summary logs --output-dir not-made $fast --coll allreduces
-grep -qx "nccl-inspector summary: --coll allreduces: there is none in these logs; there are AllReduce, .*" stderr || { cat stderr; exit 1; }
+grep -qx "nccl-inspector summary: --coll allreduces: there is none in these logs; there are AllReduce, .*" \
+  stderr || { cat stderr; exit 1; }
 { grep -q not-made stderr || [ -e not-made ]; } && { echo "a folder that was not made"; cat stderr; exit 1; }
 for o in "--host node-1,node-9|--node node-9: there is none in these logs; there are node-[01], node-[01]" \
   "--comm NODE|--comm NODE: there is none in these logs; there are node (0x[0-9a-f]*), .*" \
@@ -126,7 +140,8 @@ counted $((8 * 60 * 2)) --coll ALLREDUCE
 [ ! -s stderr ] || { echo "told for nothing:"; cat stderr; exit 1; }
 counted $((8 * 300 + 8 * 30)) --comm 0X5D1C7E90AA4101
 for c in summary trace; do
-  for o in "--since 2026-11-21T08:00:00Z --until 2026-11-20T08:00:00Z" "--since -1m --until -2m" "--since +2m --until +1m"; do
+  for o in "--since 2026-11-21T08:00:00Z --until 2026-11-20T08:00:00Z" \
+    "--since -1m --until -2m" "--since +2m --until +1m"; do
     # shellcheck disable=SC2086
     code 64 "$inspector" $c logs $o
     grep -q -- '--since is later than --until' stderr
@@ -134,10 +149,14 @@ for c in summary trace; do
 done
 code 1 "$inspector" summary logs --output-dir not-made $fast --since 2030-01-01T00:00:00Z --until +1m
 grep -q -- '--since is later than --until' stderr
-for o in --rank=abc --rank=-1 --rank=3-1 --rank= '--coll=,' --output-dir=; do code 64 "$inspector" summary logs "$o"; done
+for o in --rank=abc --rank=-1 --rank=3-1 --rank= '--coll=,' --output-dir=; do
+  code 64 "$inspector" summary logs "$o"
+done
 counted $total --since 2020-01-01T00:00:00+02:00 --until +1h
-counted $((8 * 150 * 2)) --since -745.5ms --comm node,0x5d1c7e90aa4101 --coll AllReduce,AllGather,ReduceScatter,Broadcast,Reduce
-# Warm-up: two operations of each function, size and communicator (15 cells x 3 communicators; P2P: two numbers a rank).
+counted $((8 * 150 * 2)) --since -745.5ms --comm node,0x5d1c7e90aa4101 \
+  --coll AllReduce,AllGather,ReduceScatter,Broadcast,Reduce
+# Warm-up: two operations of each function, size and communicator (15 cells x 3 communicators; P2P: two
+# numbers a rank).
 counted $((total - 2 * 15 * (8 + 8) - 8 * 2)) --skip-first 2
 
 [ "$(head -n 1 ref/summary/msg_size_8192_8.19KB/summary_mixed_AllReduce_8192.csv)" = \
@@ -173,7 +192,8 @@ assert sorted({l["ranges_done"] for l in lines} - {0}) == list(range(1, lines[0]
 # A table that fits on a terminal of 80 columns, in words that say what is known; files keep NVIDIA's.
 code 0 "$inspector" summary logs --output-dir out2 $fast
 { grep -q '^ *[0-9.]*% one node  *AllReduce' stdout && ! grep -q nvlink-only stdout && grep -q 'nvlink-only,' out2/summary/summary.csv &&
-  grep -q '^  | kernel_gpu: ' stdout && grep -q '^  | peak: ' stdout; } || { echo "words of the table"; cat stdout; exit 1; }
+  grep -q '^  | kernel_gpu: ' stdout && grep -q '^  | peak: ' stdout; } ||
+  { echo "words of the table"; cat stdout; exit 1; }
 awk '/^ time/, /^$/ { if (length($0) > 80) { print "too wide: " $0; exit 1 } n++ } END { exit n < 5 }' stdout
 
 # Stopped in the middle: the earlier result stays, nothing is left behind.

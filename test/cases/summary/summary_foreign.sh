@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The summary against DuckDB's own arithmetic, over our Parquet files and over the logs; docs/queries.sql runs.
+# The summary against DuckDB's own arithmetic, over our Parquet files and over the logs; docs/queries.sql
+# runs.
 . "$(dirname "$0")/../../lib/case.sh"
 python=$("$ROOT/test/foreign/setup.sh")
 for options in "--format v4.0 --comm-name --p2p 10" "--format ours --p2p 5 --straggler 3"; do

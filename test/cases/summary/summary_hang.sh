@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Logs with operations that never finished: the summary says what `hang` says of them, on the terminal, in summary.json and in the
-# page's data, with the same bytes tomorrow. Logs of a healthy job, also of one that was slow for a while, have nothing of it.
+# Logs with operations that never finished: the summary says what `hang` says of them, on the terminal, in
+# summary.json and in the page's data, with the same bytes tomorrow. Logs of a healthy job, also of one that
+# was slow for a while, have nothing of it.
 . "$(dirname "$0")/../../lib/case.sh"
 I=$BUILD/nccl-inspector
 need "$I"
@@ -17,11 +18,14 @@ says() {
   for out in a b; do
     "$I" summary --no-plots --no-parquet --force --output-dir "$TMP/$out" "$logs" >"$TMP/text" 2>&1 || true
   done
-  cmp -s "$TMP/a/summary/summary.json" "$TMP/b/summary/summary.json" || fail "$name: another summary.json the second time"
-  grep -qF -- "$sentence (\`nccl-inspector hang\` says more)" "$TMP/text" || fail "$name: the terminal does not say it: $(cat "$TMP/text")"
+  cmp -s "$TMP/a/summary/summary.json" "$TMP/b/summary/summary.json" ||
+    fail "$name: another summary.json the second time"
+  grep -qF -- "$sentence (\`nccl-inspector hang\` says more)" "$TMP/text" ||
+    fail "$name: the terminal does not say it: $(cat "$TMP/text")"
   python3 -c 'import json, sys; d = json.load(open(sys.argv[1]))["hang"]; assert d == {"verdict": sys.argv[2], "sentence": sys.argv[3]}, d' \
     "$TMP/a/summary/summary.json" "$verdict" "$sentence" || fail "$name: summary.json"
-  [ ! -e "$TMP/a/report.html" ] || grep -qF -- "\"hang\":\"$sentence\"" "$TMP/a/report.html" || fail "$name: the page's data"
+  [ ! -e "$TMP/a/report.html" ] || grep -qF -- "\"hang\":\"$sentence\"" "$TMP/a/report.html" ||
+    fail "$name: the page's data"
   echo "ok   $name: $sentence"
 }
 # silent NAME LOGS

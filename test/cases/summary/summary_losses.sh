@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# What is not there, told by check and by summary: the same numbers, and for files that expired the same words and the setting.
+# What is not there, told by check and by summary: the same numbers, and for files that expired the same words
+# and the setting.
 . "$(dirname "$0")/../../lib/sim.sh"
 need python3
 US=NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS
-run_logged $US=20000 NCCL_INSPECTOR_FILE_MAX_BYTES=10k NCCL_INSPECTOR_DIR_MAX_BYTES=40k 1x2 --procs --iterations 250
+run_logged $US=20000 NCCL_INSPECTOR_FILE_MAX_BYTES=10k NCCL_INSPECTOR_DIR_MAX_BYTES=40k 1x2 --procs \
+  --iterations 250
 cp -r "$TMP/logs" "$TMP/expired"
 run_logged 1x2 --procs --iterations 20
 cp -r "$TMP/logs" "$TMP/whole"
@@ -54,14 +56,19 @@ def both(name, logs, problems, **want):
         if s[key] != value: fail(f"{name}: summary's {key} is {s[key]}, not {value}")
     return told, s, text
 
-told, s, text = both("expired", tmp + "/expired", ["expired"], gaps=0, stated_losses=lambda t: t["expired"]["count"])
+told, s, text = both("expired", tmp + "/expired", ["expired"], gaps=0,
+                     stated_losses=lambda t: t["expired"]["count"])
 if set(told) != {"expired"} or told["expired"]["count"] < 1000: fail(f"expired: check says {told}")
 where = told["expired"]["where"][0]
-if not re.fullmatch(r"\S+ pid \d+, removed by NCCL_INSPECTOR_DIR_MAX_BYTES", where): fail(f"expired: check names {where}")
+if not re.fullmatch(r"\S+ pid \d+, removed by NCCL_INSPECTOR_DIR_MAX_BYTES", where):
+    fail(f"expired: check names {where}")
 sentence = f'{told["expired"]["count"]:,} {told["expired"]["text"]}'
-if f"INCOMPLETE: {sentence}: {where}, ...\n" not in text: fail(f"expired: summary does not say {sentence}: {text}")
-if f"INCOMPLETE: {sentence} ({where}, ...)\n" not in run("check", tmp + "/expired", "-q")[1]: fail("expired: check's verdict")
-if s["losses_by_cause"] != {"expired": told["expired"]["count"]}: fail(f'expired: causes {s["losses_by_cause"]}')
+if f"INCOMPLETE: {sentence}: {where}, ...\n" not in text:
+    fail(f"expired: summary does not say {sentence}: {text}")
+if f"INCOMPLETE: {sentence} ({where}, ...)\n" not in run("check", tmp + "/expired", "-q")[1]:
+    fail("expired: check's verdict")
+if s["losses_by_cause"] != {"expired": told["expired"]["count"]}:
+    fail(f'expired: causes {s["losses_by_cause"]}')
 
 rc, text = run("trace", tmp + "/expired", "-o", tmp + "/t.json")
 if rc != 2 or f"{sentence}: not drawn" not in text: fail(f"expired: trace ends with {rc}: {text}")
@@ -85,8 +92,10 @@ both("no record", logs, ["written"], gaps=n, records=0)
 # Complete, and not a word of operations: the plugin was told to leave them out, and that is said.
 told, s, text = both("small", tmp + "/small", [], records=0, gaps=0)
 n = json.loads(run("check", tmp + "/small", "--json")[1])["filtered_by"]["min_size"]
-if s.get("left_out_by_settings") != n or not n: fail(f"small: {n} operations are left out, summary counts {s}")
-if f"; {n:,} operations were left out by the plugin's settings" not in text or "COMPLETE" not in text: fail(f"small: {text}")
+if s.get("left_out_by_settings") != n or not n:
+    fail(f"small: {n} operations are left out, summary counts {s}")
+if f"; {n:,} operations were left out by the plugin's settings" not in text or "COMPLETE" not in text:
+    fail(f"small: {text}")
 
 # What had not finished is not called lost.
 def open_end(path, line):
@@ -98,27 +107,37 @@ def open_end(path, line):
 
 logs = changed("whole", "open end", open_end)
 told, s, text = both("open end", logs, ["in_flight"], gaps=0, stated_losses=lambda t: t["in_flight"]["count"])
-if f'{told["in_flight"]["count"]} operations still in flight at the end: ' not in text: fail(f"open end: {text}")
+if f'{told["in_flight"]["count"]} operations still in flight at the end: ' not in text:
+    fail(f"open end: {text}")
 if "lost" in text: fail(f"open end: {text}")
 
 # Communicators for which there was no memory are told on the process's line.
-logs = changed("whole", "refused", lambda p, l: l.replace('"strays":', '"refused_communicators":3,"strays":') if '"id":"0x0"' in l else l)
-told, s, text = both("refused", logs, ["refused"], losses_by_cause=lambda t: {"refused_communicators": t["refused"]["count"]})
-if told["refused"]["count"] != 6 or "6 communicators not recorded at all" not in text: fail(f"refused: {text}")
+logs = changed("whole", "refused",
+               lambda p, l: l.replace('"strays":', '"refused_communicators":3,"strays":') if '"id":"0x0"' in l
+               else l)
+told, s, text = both("refused", logs, ["refused"],
+                     losses_by_cause=lambda t: {"refused_communicators": t["refused"]["count"]})
+if told["refused"]["count"] != 6 or "6 communicators not recorded at all" not in text:
+    fail(f"refused: {text}")
 
 # Communicators that no line has closed; one of them without any line but its first and its records.
 logs = changed("whole", "no stats", lambda p, l: None if '"dump_stats":' in l or '"comm_end":' in l else l)
 told, s, text = both("no stats", logs, ["no_final"])
-n = sum(json.loads(run("check", logs, "--json")[1])["communicators"][i]["ranks_without_final_line"] for i in (0,))
-if told["no_final"]["count"] != n or f"{n} ranks of communicators without a final line" not in text: fail(f"no stats: {n} {text}")
+n = sum(json.loads(run("check", logs, "--json")[1])["communicators"][i]["ranks_without_final_line"]
+        for i in (0,))
+if told["no_final"]["count"] != n or f"{n} ranks of communicators without a final line" not in text:
+    fail(f"no stats: {n} {text}")
 
-# A rank that samples was killed: numbers behind its last accounting were sampled out or lost, and nobody has said which. What
-# is missing below is missing, and with final lines (of recover) everything is told.
+# A rank that samples was killed: numbers behind its last accounting were sampled out or lost, and nobody has
+# said which. What is missing below is missing, and with final lines (of recover) everything is told.
 def sampled(name, numbers, setting=True, final=False, ended=True):
     x = Rank(0, 1, "0x5d1c7e90aa41b2")
     x.process()
-    if setting: x.lines[-1] = x.lines[-1].replace('"settings":{}', '"settings":{"NCCL_INSPECTOR_SAMPLE":"1/4"}')
-    else: x.add("control", {"source": "file", "file": "f", "line": 1, "command": "sample 1/4", "result": "done", "why": None,
+    if setting:
+        x.lines[-1] = x.lines[-1].replace('"settings":{}', '"settings":{"NCCL_INSPECTOR_SAMPLE":"1/4"}')
+    else:
+        x.add("control", {"source": "file", "file": "f", "line": 1, "command": "sample 1/4", "result": "done",
+                          "why": None,
                             "events": "coll,kernelch", "verbose": False, "sample": 4, "ns": T0}, True)
     x.comm()
     for i in (n for n in numbers if n < 20): x.coll(i, i)
@@ -139,8 +158,10 @@ for name, setting in (("sampled", True), ("sampled since", False)):
     note = {n["code"]: n for n in json.loads(run("check", logs, "--json")[1])["notes"]}["untold"]
     if note["count"] != 12 or note["where"] != [place]: fail(f"{name}: {note}")
     if f'12 {note["text"]}: {place}' not in text: fail(f"{name}: summary does not say {note}: {text}")
-both("sampled, one lost", sampled("sampled, one lost", [n for n in kept if n != 8]), ["missing"], gaps=1, untold=12)
-told, s, text = both("sampled, recovered", sampled("sampled, recovered", kept, final=True), [], gaps=0, untold=0)
+both("sampled, one lost", sampled("sampled, one lost", [n for n in kept if n != 8]), ["missing"], gaps=1,
+     untold=12)
+told, s, text = both("sampled, recovered", sampled("sampled, recovered", kept, final=True), [], gaps=0,
+                     untold=0)
 if told: fail(f"sampled, recovered: check says {told}")
 
 # A copy that was cut: the file is, and no line of it is bad.

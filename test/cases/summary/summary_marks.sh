@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Steps from marks (ctl LOGS mark TEXT): marks with a rising number, or of one text, are the steps in place of the pattern in the
-# operations, and the late rank is found as before; --step-by mark takes any marks, another --step-by none; odd marks change nothing.
+# Steps from marks (ctl LOGS mark TEXT): marks with a rising number, or of one text, are the steps in place of
+# the pattern in the operations, and the late rank is found as before; --step-by mark takes any marks, another
+# --step-by none; odd marks change nothing.
 . "$(dirname "$0")/../../lib/case.sh"
 python3 test/lib/step_logs.py "$TMP/logs"
 root=$PWD
 cd "$TMP"
-summary() { "$BUILD/nccl-inspector" summary "$@" --no-plots --no-parquet --no-csv --no-html >text || [ $? = 2 ]; } # they have no final lines
+# they have no final lines
+summary() {
+  "$BUILD/nccl-inspector" summary "$@" --no-plots --no-parquet --no-csv --no-html >text || [ $? = 2 ]
+}
 look() { # WHAT LOGS STEPS MARK [OPTION...]
   rm -rf out
   summary "$2" --output-dir out "${@:5}"
@@ -17,7 +21,8 @@ got = (s["steps"]["n_steps"], s["steps"]["mark"])
 assert got[0] == int(steps) and mark in got[1], (what, got)
 f = s["findings"]
 if got[0] >= 40:
-    assert [(x["kind"], x["ranks"]) for x in f] == [("late_rank", [5])] and 0.4 * got[0] < f[0]["onset_step"] < 0.6 * got[0], (what, f)
+    assert ([(x["kind"], x["ranks"]) for x in f] == [("late_rank", [5])] and
+            0.4 * got[0] < f[0]["onset_step"] < 0.6 * got[0]), (what, f)
     assert 0.03 < f[0]["cost_s"] < 0.06, (what, f)
 P
 }

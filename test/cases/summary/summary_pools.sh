@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# pools: what it recommends is enough. A run with pools that are too small drops; the same run with the recommended size
-# does not; and what is stated is what the simulator's own pool report says.
+# pools: what it recommends is enough. A run with pools that are too small drops; the same run with the
+# recommended size does not; and what is stated is what the simulator's own pool report says.
 . "$(dirname "$0")/../../lib/case.sh"
 export TMPDIR=$TMP
 inspector=$BUILD/nccl-inspector
@@ -10,8 +10,10 @@ print(v)' "$TMP/json" "$1"; }
 sim() { # log dir, settings...
   local logs=$TMP/$1
   shift
-  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$logs" "$@" "$BUILD/nccl-sim" \
-    --plugin "$BUILD/libnccl-profiler-inspector.so" --pool-report --scenario pool_fixed --truth "$logs.truth" >"$logs.report"
+  env NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_BLACKBOX=0 NCCL_INSPECTOR_DUMP_DIR="$logs" "$@" \
+    "$BUILD/nccl-sim" \
+    --plugin "$BUILD/libnccl-profiler-inspector.so" --pool-report --scenario pool_fixed --truth \
+    "$logs.truth" >"$logs.report"
 }
 
 # Nothing is written before the end: what is needed at once does not depend on how fast the machine is.
@@ -23,16 +25,19 @@ rc=0
 dropped=$(field coll.dropped)
 [ "$dropped" -gt 0 ] && [ "$(field dropped_pool_full)" = "$dropped" ] && [ "$(field growth_off)" = True ]
 # The report's line: ... | capacity high growths bytes dropped agreement
-grep '^0x' "$TMP/small.report" | awk -v d="$dropped" -v h="$(field coll.high_water)" -v c="$(field coll.capacity)" \
+grep '^0x' "$TMP/small.report" |
+  awk -v d="$dropped" -v h="$(field coll.high_water)" -v c="$(field coll.capacity)" \
   '{ if ($(NF-1) != d || $(NF-4) != h || $(NF-5) != c || $NF != "agrees") exit 1; n++ } END { exit n != 1 }'
 want=$(field coll.recommended_slots)
 rc=0
 "$inspector" pools "$TMP/small" >"$TMP/text" || rc=$?
-[ $rc = 2 ] && grep -qx "  NCCL_INSPECTOR_COLL_POOL_SIZE=$want" "$TMP/text" && grep -q "^$(grouped "$dropped") operations were dropped" "$TMP/text"
+[ $rc = 2 ] && grep -qx "  NCCL_INSPECTOR_COLL_POOL_SIZE=$want" "$TMP/text" &&
+  grep -q "^$(grouped "$dropped") operations were dropped" "$TMP/text"
 
 sim right $HOLD NCCL_INSPECTOR_POOL_GROW=0 NCCL_INSPECTOR_COLL_POOL_SIZE="$want"
 "$inspector" pools "$TMP/right" --json >"$TMP/json"
-[ "$(field dropped)" = 0 ] && [ "$(field coll.capacity)" = "$want" ] && [ "$(field coll.recommended_slots)" = "$want" ]
+[ "$(field dropped)" = 0 ] && [ "$(field coll.capacity)" = "$want" ] &&
+  [ "$(field coll.recommended_slots)" = "$want" ]
 # What it says a process takes at most is not less than what was in use.
 [ "$(field fixed_bytes_per_process)" -ge "$(field arena_high_water_bytes)" ]
 

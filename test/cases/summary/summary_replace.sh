@@ -9,10 +9,12 @@ cd "$TMP"
 export ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0
 run() { # HOW N|NAME: a result of `second` in place of what is there
   RC=0
-  env LD_PRELOAD="$BUILD/test/fail_rename.so" "NI_RENAME_$1=$2" "$INSPECTOR" summary second --output-dir out --no-plots --force >text 2>&1 || RC=$?
+  env LD_PRELOAD="$BUILD/test/fail_rename.so" "NI_RENAME_$1=$2" "$INSPECTOR" summary second --output-dir out \
+    --no-plots --force >text 2>&1 || RC=$?
 }
 hidden() { find out -maxdepth 1 -name '.tmp-*'; }
-"$INSPECTOR" summary first --output-dir whole --no-plots --no-html --no-parquet >text 2>&1 || fatal "summary: $(cat text)"
+"$INSPECTOR" summary first --output-dir whole --no-plots --no-html --no-parquet >text 2>&1 ||
+  fatal "summary: $(cat text)"
 ! grep -q 'earlier result' text || fail "there was none before: $(cat text)"
 rm -rf whole/summary/*.csv # what the later result has, and this one does not: parquet_files, report.html
 n=0
@@ -28,7 +30,8 @@ for how in FAILS KILLS; do
     [ -z "$(hidden)" ] || fail "$how $n: left: $(hidden)"
   done
   [ $n -gt 6 ] && [ $n -lt 60 ] || fail "$how: $n renames mean nothing"
-  grep -q '^all of it in place of the earlier result in out, which is gone' text || fail "what is gone is not said: $(cat text)"
+  grep -q '^all of it in place of the earlier result in out, which is gone' text ||
+    fail "what is gone is not said: $(cat text)"
   [ -e out/report.html ] || fail "$how: the later result did not come"
   [ -z "$(hidden)" ] || fail "$how: left by the run that came through: $(hidden)"
 done

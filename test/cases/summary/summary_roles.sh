@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Roles of communicators: jobs without names are told by structure, Megatron's by name, all as truth.json has it; --comm-map is before
-# both, and refuses a bad line with its place; in JSON, CSV (last column), page and the heads of nccl-tests' tables. What cannot be told has none.
+# Roles of communicators: jobs without names are told by structure, Megatron's by name, all as truth.json has
+# it; --comm-map is before both, and refuses a bad line with its place; in JSON, CSV (last column), page and
+# the heads of nccl-tests' tables. What cannot be told has none.
 . "$(dirname "$0")/../../lib/case.sh"
 while read -r layout seed; do
-  "$BUILD/test/ni-jobs" --layout "$layout" --kind healthy --seed "$seed" --steps 12 --out "$TMP/$layout-$seed" >/dev/null
+  "$BUILD/test/ni-jobs" --layout "$layout" --kind healthy --seed "$seed" --steps 12 --out \
+    "$TMP/$layout-$seed" >/dev/null
 done <<'END'
 B 7
 P 11
@@ -26,11 +28,16 @@ summary M-7 --output-dir one-out --comm-map one
 python3 - "$first" <<'P'
 import csv, json, os, sys
 ROLE = {"t": "tp", "d": "dp", "p": "pp", "e": "ep", "w": "world"}
-def roles(out): return {int(c["id"], 16): c["role"] for c in json.load(open(f"{out}/summary/summary.json"))["communicators"]}
+def roles(out):
+    return {int(c["id"], 16): c["role"]
+            for c in json.load(open(f"{out}/summary/summary.json"))["communicators"]}
 for job in ("B-7", "P-11", "M-7"):
     truth = {int(c["id"], 16): ROLE[c["role"]] for c in json.load(open(f"{job}/truth.json"))["communicators"]}
     got = roles("out-" + job)
-    assert got and all(truth[k] == r for k, r in got.items()), (job, [(hex(k), r, truth[k]) for k, r in got.items() if truth[k] != r])
+    assert (got and
+            all(truth[k] == r for k, r in got.items())), (job,
+                                                          [(hex(k), r, truth[k]) for k, r in got.items()
+                                                           if truth[k] != r])
     rows = list(csv.reader(open(f"out-{job}/summary/summary_by_comm.csv")))
     assert rows[0][-1] == "role" and all(got[int(r[0], 16)] == r[-1] for r in rows[1:]), rows[:2]
     assert list(csv.reader(open(f"out-{job}/summary/summary_by_rank.csv")))[0][-1] != "role"
@@ -41,7 +48,8 @@ for job in ("B-7", "P-11", "M-7"):
         assert {int(r[at[1]], 16): r[at[0]] for r in d["comms"]["rows"]} == got
 assert set(roles("mapped").values()) == {"dp"}
 one = roles("one-out")
-assert one[int(sys.argv[1], 16)] is None and sorted(map(str, one.values())) == ["None", "ep", "ep", "ep", "world"], one
+assert (one[int(sys.argv[1], 16)] is None and
+        sorted(map(str, one.values())) == ["None", "ep", "ep", "ep", "world"]), one
 P
 # A part of the operations alone: names and sizes are told, nothing is guessed.
 "$BUILD/nccl-inspector" summary B-7 --comm "$(python3 -c "import json; print(json.load(open('B-7/truth.json'))['communicators'][1]['id'])")" --no-plots \
@@ -50,7 +58,8 @@ python3 -c "
 import json
 r = [c['role'] for c in json.load(open('part.json'))['communicators'] if c['records']]
 assert r == [None], r"
-"$BUILD/nccl-inspector" summary M-7 --format nccl-tests --no-plots --no-parquet --no-csv --no-html --output-dir tests | grep -qE '^# AllReduce  communicator 0x\S+  nranks 32  nnodes 4  role world$' ||
+"$BUILD/nccl-inspector" summary M-7 --format nccl-tests --no-plots --no-parquet --no-csv --no-html \
+  --output-dir tests | grep -qE '^# AllReduce  communicator 0x\S+  nranks 32  nnodes 4  role world$' ||
   fatal "the heads of nccl-tests"
 refused() { # TEXT WHY
   printf '%b' "$1" >bad

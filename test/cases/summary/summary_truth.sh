@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Counts, means and percentiles of every format against the generator's truth at 1e-9; same bytes whatever --jobs and
+# Counts, means and percentiles of every format against the generator's truth at 1e-9; same bytes whatever
+# --jobs and
 # --memory; planted straggler, slow node and outliers are found.
 . "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector loggen=$BUILD/test/host/loggen
@@ -28,7 +29,8 @@ END
 # One file in many members, many ranges, spilling: bytes must not depend on how the work was shared out.
 ops=60000
 [ -z "${NI_VARIANT:-}" ] || ops=15000
-"$loggen" "$TMP/big" --ranks 6 --node 3 --ops $ops --comm-name --gzip --member-lines 3000 --truth "$TMP/truth.json"
+"$loggen" "$TMP/big" --ranks 6 --node 3 --ops $ops --comm-name --gzip --member-lines 3000 --truth \
+  "$TMP/truth.json"
 first=
 for how in "--jobs 1" "--jobs 2" "--jobs 7 --memory 16M" "--jobs 1 --memory 16M"; do
   out=$TMP/out-${how//[^0-9]/}

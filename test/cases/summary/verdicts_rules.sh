@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Jobs that were judged wrongly once, each for another reason, which stands behind it. "cost": what it costs must be within 0.7 to 1.5 of
-# the truth; "alike": a close subject is enough. By turns in check.sh (has_turn): a job takes 2.5 s of CPU.
+# Jobs that were judged wrongly once, each for another reason, which stands behind it. "cost": what it costs
+# must be within 0.7 to 1.5 of the truth; "alike": a close subject is enough. By turns in check.sh (has_turn):
+# a job takes 2.5 s of CPU.
 . "$(dirname "$0")/../../lib/case.sh"
-judged() { # of the job in $TMP/job: nobody else is accused, and what can be told is named; COST: within 0.7 to 1.5
+# of the job in $TMP/job: nobody else is accused, and what can be told is named; COST: within 0.7 to 1.5
+judged() {
   python3 - "$BUILD/nccl-inspector" "$TMP/job" "$TMP/out" "$1" "$2" <<'P' || fail "$1"
 import sys
 sys.path.insert(0, "test/verdicts")
@@ -10,10 +12,12 @@ import judge
 o = judge.score(*sys.argv[1:4])
 told = o["named_exactly"] == o["causes"] or not o["identifiable"] or sys.argv[5] == "alike" and o["named"]
 # A run that was killed leaves an incomplete log; that is weather.
-ok = (o["complete"] or o["weather"]) and not o["innocents"] and not (o["findings"] and not o["causes"]) and told
+ok = ((o["complete"] or o["weather"]) and not o["innocents"] and not (o["findings"] and not o["causes"]) and
+      told)
 if sys.argv[5] == "cost":
     ok = ok and 0.7 <= o["lost"] <= 1.5
-sys.exit(None if ok else "FAIL %s: cost %s, %s" % (sys.argv[4], o["lost"], [s["text"] for s in o["sentences"]]))
+sys.exit(None if ok else "FAIL %s: cost %s, %s" % (sys.argv[4], o["lost"],
+                                                   [s["text"] for s in o["sentences"]]))
 P
   rm -rf "$TMP/job" "$TMP/out"
 }
@@ -23,7 +27,8 @@ while IFS='|' read -r job why; do
   has_turn $n || continue
   read -r layout kind size seed how more <<<"$job"
   # shellcheck disable=SC2086,SC2046 # options, none or one
-  "$BUILD/test/ni-jobs" --stored --layout "$layout" --kind "$kind" $([ "$size" = - ] || echo --size "$size") --seed "$seed" $more --out "$TMP/job" >/dev/null
+  "$BUILD/test/ni-jobs" --stored --layout "$layout" --kind "$kind" $([ "$size" = - ] || echo --size "$size") \
+    --seed "$seed" $more --out "$TMP/job" >/dev/null
   judged "$layout $kind $seed ($why)" "$how"
   jobs=$((jobs + 1))
 done <<'END'
@@ -88,7 +93,8 @@ while IFS='|' read -r job why; do
   has_turn $n || continue
   read -r kind seed how more <<<"$job"
   # shellcheck disable=SC2086 # options
-  python3 test/verdicts/second/make.py --stored --kind "$kind" --seed "$seed" $more --out "$TMP/job" >/dev/null
+  python3 test/verdicts/second/make.py --stored --kind "$kind" --seed "$seed" $more --out "$TMP/job" \
+    >/dev/null
   judged "second $kind $seed ($why)" "$how"
   jobs=$((jobs + 1))
 done <<'END'

@@ -10,7 +10,8 @@ for kind in healthy late; do
 done
 mkdir "$TMP/kept"
 mv "$TMP/jobs/late" "$TMP/kept/P-late-10-4"
-test/verdicts/run.py score --dir "$TMP/kept" --exporter "$INSPECTOR" >"$TMP/score" || fail "run.py score ends with $?"
+test/verdicts/run.py score --dir "$TMP/kept" --exporter "$INSPECTOR" >"$TMP/score" ||
+  fail "run.py score ends with $?"
 grep -q '^late  *1 ' "$TMP/score" || { fail "its row is missing"; cat "$TMP/score"; }
 python3 test/verdicts/second/make.py --list | grep -x two_attempts >/dev/null || fail "--list"
 finish

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Late ranks are told by what symmetric kernels wait for their peers, with clocks of hosts 10 ms apart; healthy
-# jobs accuse nobody (docs/verdicts.md). Only barrier kernels say that: not LL ones, not RailA2A, nothing that is not symmetric.
+# Late ranks are told by what symmetric kernels wait for their peers, with clocks of hosts 10 ms apart;
+# healthy jobs accuse nobody (docs/verdicts.md). Only barrier kernels say that: not LL ones, not RailA2A,
+# nothing that is not symmetric.
 . "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector jobs=test/verdicts/symmetric.py
 "$jobs" --exporter "$inspector" --seeds 36 --least 100 --verbose
 
-# All ranks of a host come late to a tenth of them, one finding, of the host: slow, or slow in bursts, as they are late to one in ten each.
+# All ranks of a host come late to a tenth of them, one finding, of the host: slow, or slow in bursts, as they
+# are late to one in ten each.
 "$jobs" --exporter "$inspector" --host --seeds 32 --least 100 --verbose
 
 # Of this job nothing but the waits tells: rank 0 comes 164 us late to one of five kernels.

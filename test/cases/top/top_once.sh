@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `top --once` and `--json`: every value that two agents serve stands in its column; who is waited for over nodes; agents that do not
-# answer; exit codes.
+# `top --once` and `--json`: every value that two agents serve stands in its column; who is waited for over
+# nodes; agents that do not answer; exit codes.
 . "$(dirname "$0")/../../lib/top.sh"
 python3 test/lib/top_nodes.py "$TMP/two" 2 4
 python3 test/lib/top_nodes.py "$TMP/stuck" 2 4 stuck
@@ -60,9 +60,11 @@ sed -E 's/"late_share": 0.01}/"late_share": 35.38}/; s/"operations_s": 812/"oper
 top 0 later --once
 says out '^77 +0 n0 .* 1.2M  182G 100%  90%' '^77 +1 n0 .* 54.3k  183G 1.1% '
 
-# Who has not come to call 900: rank 1, in which nothing is in flight, and rank 7 of the other node, which is in another one.
+# Who has not come to call 900: rank 1, in which nothing is in flight, and rank 7 of the other node, which is
+# in another one.
 top 0 "s0 s1" --once
-says out '^job 77: AllReduce 900 of dp0 waits for rank 1, which has not called it$' '^77 +0 n0 .* 40.0 s .* r1, r7$' \
+says out '^job 77: AllReduce 900 of dp0 waits for rank 1, which has not called it$' \
+  '^77 +0 n0 .* 40.0 s .* r1, r7$' \
   '^77 +6 n1 .* r1, r7$' '^77 +1 n0 +1 dp0  - +- +- .* 1981M$' '^77 +7 n1 .* 1983M$' ', 7 in flight, 7 stuck$'
 [ "$(grep -c '^job 77' "$TMP/out")" = 1 ] || fail "the hang of one job is told twice"
 # Two jobs hang, of which both nodes tell: each is told of once.
@@ -73,7 +75,8 @@ d["jobs"] = [dict(d["jobs"][0], job_id=j) for j in ("77", "78")]
 json.dump(d, open(sys.argv[2], "w"))' "$TMP/web/s$n" "$TMP/web/j$n"
 done
 top 0 "j0 j1" --once
-[ "$(sed -n 's/^\(job 7[0-9]\):.*/\1/p' "$TMP/out" | tr '\n' ,)" = "job 77,job 78," ] || fail "jobs that hang: $(cat "$TMP/out")"
+[ "$(sed -n 's/^\(job 7[0-9]\):.*/\1/p' "$TMP/out" | tr '\n' ,)" = "job 77,job 78," ] ||
+  fail "jobs that hang: $(cat "$TMP/out")"
 # Two users have a job of one number: two jobs, whose ranks do not wait for each other.
 python3 -c 'import json, sys
 d = json.load(open(sys.argv[1]))
@@ -81,7 +84,8 @@ d["jobs"] = [dict(d["jobs"][0], uid=u) for u in (1001, 1002)]
 d["ranks"] = [dict(r, uid=u, **(dict(collectives=1, call=0) if u == 1002 else {})) for u in (1001, 1002) for r in d["ranks"]]
 json.dump(d, open(sys.argv[2], "w"))' "$TMP/web/s1" "$TMP/web/u1"
 top 0 u1 --once
-says out ' 1 node, 2 jobs, 8 ranks, ' '^job 77 \(uid 1001\): AllReduce 900' '^job 77 \(uid 1002\): AllReduce 900' '^77 \(uid 1001\) +4 n1 .* r7$' \
+says out ' 1 node, 2 jobs, 8 ranks, ' '^job 77 \(uid 1001\): AllReduce 900' \
+  '^job 77 \(uid 1002\): AllReduce 900' '^77 \(uid 1001\) +4 n1 .* r7$' \
   '^77 \(uid 1002\) +4 n1 .*M$'
 # Of one node: nobody knows of the ranks that are not seen.
 top 0 s1 --once
@@ -91,16 +95,20 @@ python3 - "$TMP/web" <<'END'
 import json, sys
 d = json.load(open(sys.argv[1] + "/s0"))
 row = d["ranks"][0]
-d["ranks"] = [dict(row, rank=r, collectives=900 if r < 8 else 901, call=None if r < 8 else 900, in_flight=int(r > 7)) for r in range(10)]
-d["ranks"].append(dict(row, rank=10, comm_id="0xother", collectives=1, call=0))        # of another communicator
+d["ranks"] = [dict(row, rank=r, collectives=900 if r < 8 else 901, call=None if r < 8 else 900,
+                   in_flight=int(r > 7)) for r in range(10)]
+# of another communicator
+d["ranks"].append(dict(row, rank=10, comm_id="0xother", collectives=1, call=0))
 d["ranks"].append(dict(row, rank=11, job_id="78", collectives=1, call=0))                # of another job
 d["ranks"].append(dict(row, rank=12, attempt="1", collectives=1, call=0))                # of another attempt
-d["ranks"].append(dict(row, rank=13, function="Send", collectives=2000, call=1999))      # its calls count otherwise
+# its calls count otherwise
+d["ranks"].append(dict(row, rank=13, function="Send", collectives=2000, call=1999))
 d["ranks"].append(dict(row, rank=14, collectives=2000, call=1999, age_s=0.01))           # began just now
 json.dump(d, open(sys.argv[1] + "/many", "w"))
 END
 top 0 many --once
-says out '^77 +8 .* r0, r1, r2, \+5$' '^77 +9 .* r0, r1, r2, \+5$' '^77 +10 .*1980M$' '^78 +11 .*1980M$' '^77#1 +12 .*1980M$' \
+says out '^77 +8 .* r0, r1, r2, \+5$' '^77 +9 .* r0, r1, r2, \+5$' '^77 +10 .*1980M$' '^78 +11 .*1980M$' \
+  '^77#1 +12 .*1980M$' \
   '^77 +13 .*1980M$' '^77 +14 .*1980M$' ', 3 jobs, 15 ranks'
 # No agent has judged yet: the longest wait is told in a sentence, with hosts; not where it is short.
 for n in 0 1; do sed 's/"hang": "[^"]*"/"hang": null/' "$TMP/web/s$n" >"$TMP/web/u$n"; done
@@ -139,7 +147,8 @@ cp "$TMP/web/n0" "$TMP/web/n9"
 printf 'secret\n' >"$TMP/web/t0.token"
 cp "$TMP/web/n0" "$TMP/web/t0"
 top 0 "n0 h0 c0 n9 nobody" --once
-says out '^node http://127.0.0.1:[0-9]+/h0: no answer for [0-9] s \(.*[Tt]imed out' '^node .*/c0: no answer' '^node .*/n9: .*HTTP status 503' \
+says out '^node http://127.0.0.1:[0-9]+/h0: no answer for [0-9] s \(.*[Tt]imed out' '^node .*/c0: no answer' \
+  '^node .*/n9: .*HTTP status 503' \
   '^no answer from 1 more$' '^77 +3 n0 '
 says err '/nobody: HTTP status 404'
 top 1 "h0 t0" --once

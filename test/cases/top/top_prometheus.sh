@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# `top --prometheus`: one query brings all families into the same table; against answers in Prometheus's form, and against the real
-# one, where it is installed, that scrapes pages in the form of /metrics (docs/agent.md).
+# `top --prometheus`: one query brings all families into the same table; against answers in Prometheus's form,
+# and against the real one, where it is installed, that scrapes pages in the form of /metrics (docs/agent.md).
 . "$(dirname "$0")/../../lib/top.sh"
 mkdir "$TMP/web"
 python3 - "$TMP/web/api" <<'END'
 import json, sys
 result = []
 def add(top, value, **labels):
-    result.append({"metric": dict(labels, top=top, instance="i", job="agents"), "value": [1790000000.1, str(value)]})
+    result.append({"metric": dict(labels, top=top, instance="i", job="agents"),
+                   "value": [1790000000.1, str(value)]})
 for node, ranks in (("n0", (0, 1)), ("n1", (2,))):
     for r in ranks:
         who = dict(node=node, job_id="77", attempt="0", user="1001", rank=str(r), gpu=str(r % 2), comm="dp0")
@@ -33,7 +34,8 @@ says out ', 4 in flight, 1 stuck$' '  2 nodes, 1 job, 4 ranks' '^job 77: likely$
   '^77     0 n0     0 dp0  -        - +-   800  150G 0.0%  50% 1500M$' \
   '^77     1 n0     1 dp0  -        - +42.5 s   801  151G  25%  60% 1501M$' \
   '^77     3 n1     - -    -        killed ' \
-  '^77     2 n1     0 dp0  -        killed +43.5 s   802     -  50%  70% 1502M$' '^n1   mlx5_0     2.0G    -  50G' '^n0     1  60% 1501M'
+  '^77     2 n1     0 dp0  -        killed +43.5 s   802     -  50%  70% 1502M$' \
+  '^n1   mlx5_0     2.0G    -  50G' '^n0     1  60% 1501M'
 says_not out '^job 78'
 grep -q '^/api/v1/query query=label_replace(nccl_inspector_in_flight_operations,"top","in_flight","","") or ' "$TMP/web/asked" || fail "another query"
 top 1 "" --once --prometheus "http://127.0.0.1:$PORT/else"
@@ -77,16 +79,19 @@ END
   writer=$!
   printf 'global: {scrape_interval: 500ms}\nscrape_configs: [{job_name: a, metrics_path: /page, static_configs: [{targets: ["127.0.0.1:%s"]}]}]\n' "$PORT" >"$TMP/prom/p.yml"
   free=$(python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
-  prometheus --config.file="$TMP/prom/p.yml" --storage.tsdb.path="$TMP/prom/data" --web.listen-address="127.0.0.1:$free" >"$TMP/prom/log" 2>&1 &
+  prometheus --config.file="$TMP/prom/p.yml" --storage.tsdb.path="$TMP/prom/data" \
+    --web.listen-address="127.0.0.1:$free" >"$TMP/prom/log" 2>&1 &
   real=$!
   filled() {
-    "$INSPECTOR" top --once --prometheus "http://127.0.0.1:$free" >"$TMP/out" 2>"$TMP/err" </dev/null && grep -E ' [1-9][0-9]* +16G ' "$TMP/out" >"$TMP/rates" &&
+    "$INSPECTOR" top --once --prometheus "http://127.0.0.1:$free" >"$TMP/out" 2>"$TMP/err" </dev/null &&
+      grep -E ' [1-9][0-9]* +16G ' "$TMP/out" >"$TMP/rates" &&
       grep -E '^n0 +cxi0 +[0-9.]+[GM] ' "$TMP/out" >"$TMP/rates"
   }
   wait_for 30 filled || true
   kill $real $writer
   # Rates grow until they have thirty seconds; what they are of each other does not.
-  says out '^77 +3 n0 +1 dp0  - +- +7.50 s +[1-9][0-9]* +16G +[0-9.]+%  75% 1700M$' '^job 77: hangs \(likely\): nccl-inspector-hang/verdict.txt' '^n0 +1 +75% 1700M  600W  66C' \
+  says out '^77 +3 n0 +1 dp0  - +- +7.50 s +[1-9][0-9]* +16G +[0-9.]+%  75% 1700M$' \
+    '^job 77: hangs \(likely\): nccl-inspector-hang/verdict.txt' '^n0 +1 +75% 1700M  600W  66C' \
     '^n0 +cxi0 .* 25G +[0-9]' ' 1 node, 1 job, 1 rank, 2 in flight, 1 stuck$'
   wait $real $writer 2>/dev/null || true
 fi

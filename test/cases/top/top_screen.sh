@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# `top` on a screen, in tmux: what stands where on 80x24 and 120x44, keys, resizing, colours, an agent that vanishes and comes back.
+# `top` on a screen, in tmux: what stands where on 80x24 and 120x44, keys, resizing, colours, an agent that
+# vanishes and comes back.
 . "$(dirname "$0")/../../lib/top.sh"
 need tmux
 python3 test/lib/top_nodes.py "$TMP/web" 2 4 stuck
@@ -48,13 +49,17 @@ wait_for 30 same || { fail "another screen of 80x24"; cat "$TMP/differs"; }
 [ "$(screen | tail -n 1)" = "F1 Help  F4 Filter  F6 Sort: rank  n GPUs, NICs  Space Pause  + - 0.1s  F10 Quit" ] || fail "keys: $(screen | tail -n 1)"
 
 # Red: stuck; yellow: waited for, a bar for 5 s or more, also where it is stuck elsewhere.
-coloured() { [ "$(screen -e | grep -c $'\e\\[[0-9;]*7m\e\\[33m.*77     [17] ')" = 2 ] && screen -e | grep $'\e\\[[0-9;]*1m\e\\[31m'; }
+coloured() {
+  [ "$(screen -e | grep -c $'\e\\[[0-9;]*7m\e\\[33m.*77     [17] ')" = 2 ] && screen -e |
+    grep $'\e\\[[0-9;]*1m\e\\[31m'
+}
 wait_for 30 coloured || { fail "ranks 1 and 7 are not yellow, or nothing is red"; screen -e; }
 
 # Wider: GPUs and NICs below, where there are 40 lines.
 tmux -S "$TMUX_SOCKET" resize-window -x 120 -y 44
 until_seen resize '^HOST NIC  RECEIVED'
-for line in '^77     0 n0     0 dp0  AllReduce kernel 40.0 s     0     0 1.0%  90% 1980M r1, r7$' '^n0     1  91% 1981M  641W  62C power,thermal$' \
+for line in '^77     0 n0     0 dp0  AllReduce kernel 40.0 s     0     0 1.0%  90% 1980M r1, r7$' \
+  '^n0     1  91% 1981M  641W  62C power,thermal$' \
   '^n1   cxi1     2.0G 3.0G  25G  12% 1.0%$'; do until_seen 120x44 "$line"; done
 tmux -S "$TMUX_SOCKET" resize-window -x 40 -y 10
 until_seen "40 columns" '^JOB RANK HOST FUNCTION'
@@ -66,7 +71,8 @@ keys s
 until_seen sort 'Sort: age'
 until_ranks "by age" "1 7 6 5 4 3 2 0 "
 keys F6
-until_seen sort '^F1 Help F4 Filter F6 Sort: bandwidth n GPUs, NICs Space Pause [+] - 0.1s F10 Quit$' # all of it, in 80 columns
+# all of it, in 80 columns
+until_seen sort '^F1 Help F4 Filter F6 Sort: bandwidth n GPUs, NICs Space Pause [+] - 0.1s F10 Quit$'
 keys s s
 until_seen sort 'Sort: rank'
 keys /
@@ -154,13 +160,15 @@ until_seen "fits nothing" '^No rank has "xyz" in job, host, communicator or func
 keys q
 until_seen quit 'ended with 0'
 end
-# Columns of which nothing is known are not there; long names and sentences are cut, which is seen. Nobody has answered: that is all.
+# Columns of which nothing is known are not there; long names and sentences are cut, which is seen. Nobody has
+# answered: that is all.
 sed -E 's/"gpu": [0-9]+/"gpu": null/g; s/"dp0"/"a_long_name_of_a_communicator"/g; s/"late_share": [0-9.]+/"late_share": null/g
   s/"hang": "[^"]*"/"hang": "'"$(printf 'word %.0s' $(seq 80))"'"/' "$TMP/web/n0" >"$TMP/web/long"
 begin 80 24 A=1 long
 until_seen heads '^JOB RANK HOST COMM             FUNCTION  STATE     AGE OPS/s BUSBW WAITS FOR$'
 until_seen "long name" '^77 +0 n0   a_long_name_of_~ AllGather '
-[ "$(screen | grep -cE '^(job 77: )?word .* word( [.]{3})?$')" = 3 ] && has 'word [.]{3}$' || fail "a long sentence: $(screen)"
+[ "$(screen | grep -cE '^(job 77: )?word .* word( [.]{3})?$')" = 3 ] && has 'word [.]{3}$' ||
+  fail "a long sentence: $(screen)"
 end
 touch "$TMP/web/slow.hang"
 begin 80 24 A=1 slow

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Timelines: the format's rules, true times on hosts with wrong clocks, every kind of line, filters, bounded memory, faults.
+# Timelines: the format's rules, true times on hosts with wrong clocks, every kind of line, filters, bounded
+# memory, faults.
 . "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector
 logs() { python3 test/lib/trace_logs.py "$TMP/$1" "$TMP/$1.truth" "${@:2}"; }
@@ -11,7 +12,8 @@ draw() { # rc name options...
 values() { python3 test/lib/trace_values.py "$@" || fail "$*"; }
 expect() { values expect "$TMP/$1.json.gz" "$2"; }
 
-# Clocks that are seconds apart and drift; GPU clocks that drift against them; clocks that agree; one that steps.
+# Clocks that are seconds apart and drift; GPU clocks that drift against them; clocks that agree; one that
+# steps.
 logs far --gpu-drift 20
 draw 0 far
 values clocks "$TMP/far.json.gz" "$TMP/far.truth" 1
@@ -34,10 +36,12 @@ logs few --hosts 40 --seconds 20 --ops 40
 draw 0 few
 values clocks "$TMP/few.json.gz" "$TMP/few.truth" 0 few
 
-# More text than the viewer opens is said when it is passed and at the end, and what makes it less; not of a small one.
+# More text than the viewer opens is said when it is passed and at the end, and what makes it less; not of a
+# small one.
 for limit in '' ' --rank 0 --until +5s'; do
   # shellcheck disable=SC2086
-  "$BUILD/test/unit/test_trace_large" "$TMP/long" -o "$TMP/large.json" $limit >"$TMP/large.txt" 2>"$TMP/large.err"
+  "$BUILD/test/unit/test_trace_large" "$TMP/long" -o "$TMP/large.json" $limit >"$TMP/large.txt" \
+    2>"$TMP/large.err"
   n=$([ -n "$limit" ] && echo 0 || echo 1)
   { [ "$(grep -c ' passes 100 kB of text, .*: --since, --until, --rank' "$TMP/large.err")" = "$n" ] &&
     [ "$(grep -c '^note .* MB of text, .*: --since, --until, --rank' "$TMP/large.txt")" = "$n" ]; } ||
@@ -47,7 +51,8 @@ done
 logs hosts --hosts 40 --seconds 20 --ops 40 --step 30:3000000
 draw 0 hosts
 [ "$(grep -c '^host ' "$TMP/hosts.txt")" = 4 ] && grep -q '^host .*CONTRADICTORY' "$TMP/hosts.txt" &&
-  grep -qE "^ +\.\.\. and 36 more hosts, errors below [0-9.]+ [mu]s; all are in the file's otherData" "$TMP/hosts.txt" ||
+  grep -qE "^ +\.\.\. and 36 more hosts, errors below [0-9.]+ [mu]s; all are in the file's otherData" \
+  "$TMP/hosts.txt" ||
   { fail "clocks of 40 hosts"; cat "$TMP/hosts.txt"; }
 expect hosts 'len(x.other["clocks"]) == 40'
 
@@ -55,7 +60,8 @@ expect hosts 'len(x.other["clocks"]) == 40'
 logs full --full --ops 100
 draw 2 full
 values full "$TMP/full.json.gz" "$TMP/full.truth"
-grep -q '^incomplete *3 operations dropped' "$TMP/full.txt" && grep -q '^unfinished *2 ' "$TMP/full.txt" || fail "what is missing is not told"
+grep -q '^incomplete *3 operations dropped' "$TMP/full.txt" && grep -q '^unfinished *2 ' "$TMP/full.txt" ||
+  fail "what is missing is not told"
 LOGS=far draw 0 far-small --memory 1M
 grep -c . "$TMP/far-small.txt" >/dev/null
 cmp "$TMP/far.json.gz" "$TMP/far-small.json.gz" || fail "memory changes the output"
@@ -79,7 +85,8 @@ python3 test/lib/trace_check.py "$TMP/stdout.json" || fail "standard output"
 python3 - "$TMP/j.txt" <<'P' || fail "--json"
 import json, sys
 j = json.load(open(sys.argv[1]))
-assert j["schema_version"] == "nccl-inspector-trace-1" and j["incomplete"] == {"lost": 3, "in_flight": 1} and j["hosts"] == 3, j
+assert (j["schema_version"] == "nccl-inspector-trace-1" and j["incomplete"] == {"lost": 3, "in_flight": 1} and
+        j["hosts"] == 3), j
 assert [c["error_ns"] > 0 and c["aligned"] for c in j["clocks"]] == [False, True, True], j
 P
 
@@ -89,18 +96,22 @@ draw 0 nv
 expect nv 'len(ops) > 200 and any("channel" in t for t in x.thread.values())'
 "$BUILD/test/host/loggen" "$TMP/dark" --ranks 2 --node 2 --ops 10
 draw 1 dark
-grep -q 'without a start time.*NCCL_INSPECTOR_DUMP_VERBOSE' "$TMP/dark.txt" && [ ! -e "$TMP/dark.json.gz" ] || fail "nothing to draw"
+grep -q 'without a start time.*NCCL_INSPECTOR_DUMP_VERBOSE' "$TMP/dark.txt" && [ ! -e "$TMP/dark.json.gz" ] ||
+  fail "nothing to draw"
 
 # Faults: an earlier timeline stays, nothing is left behind; damage is told and costs what is damaged.
 echo old >"$TMP/keep.json.gz"
 mkdir "$TMP/empty"
 "$inspector" trace "$TMP/empty" -o "$TMP/keep.json.gz" 2>"$TMP/err" && fail "an empty folder has a timeline"
-grep -q 'empty: no log files in it' "$TMP/err" && [ "$(cat "$TMP/keep.json.gz")" = old ] || fail "the earlier file is gone"
-"$inspector" trace "$TMP/full" -o "$TMP/none/x.json" 2>"$TMP/err" && fail "wrote into a folder that is not there"
+grep -q 'empty: no log files in it' "$TMP/err" && [ "$(cat "$TMP/keep.json.gz")" = old ] ||
+  fail "the earlier file is gone"
+"$inspector" trace "$TMP/full" -o "$TMP/none/x.json" 2>"$TMP/err" &&
+  fail "wrote into a folder that is not there"
 grep -q "none/x.json: No such file" "$TMP/err" || fail "$(cat "$TMP/err")"
 mkfifo "$TMP/pipe"
 "$inspector" trace "$TMP/far" -o "$TMP/pipe" >"$TMP/err" 2>&1 && fail "a pipe is replaced"
-{ [ -p "$TMP/pipe" ] && grep -q 'not a regular file' "$TMP/err"; } || fail "a pipe as output: $(cat "$TMP/err")"
+{ [ -p "$TMP/pipe" ] && grep -q 'not a regular file' "$TMP/err"; } ||
+  fail "a pipe as output: $(cat "$TMP/err")"
 if [ -w /dev/full ]; then
   "$inspector" trace "$TMP/far" -o - >/dev/full 2>"$TMP/err" && fail "a full disk is fine"
   grep -q 'No space left' "$TMP/err" || fail "$(cat "$TMP/err")"
@@ -109,12 +120,15 @@ fi
 cp -r "$TMP/same" "$TMP/cut"
 for f in "$TMP"/cut/*.10; do truncate -s -100 "$f"; echo '{"garbage' >>"$f"; done
 draw 2 cut
-grep -q 'bad lines' "$TMP/cut.txt" && grep -q 'without their own last line' "$TMP/cut.txt" || fail "damage is not told"
+grep -q 'bad lines' "$TMP/cut.txt" && grep -q 'without their own last line' "$TMP/cut.txt" ||
+  fail "damage is not told"
 expect cut 'any(i["name"].startswith("the log ends here") for i in x.instants)'
 # One line of 1970 costs that line, not the timeline.
 cp -r "$TMP/same" "$TMP/old"
 for f in "$TMP"/old/*.jsonl; do
-  grep -m1 '"process"' "$f" | sed 's/"dump_timestamp_us":[0-9]*/"dump_timestamp_us":1/; s/"process":.*/"note":{"text":"long ago"}}/' >>"$f"
+  grep -m1 '"process"' "$f" |
+    sed 's/"dump_timestamp_us":[0-9]*/"dump_timestamp_us":1/; s/"process":.*/"note":{"text":"long ago"}}/' \
+    >>"$f"
 done
 draw 2 old
 expect old 'x.start > 10**18 and max(s["t"] for s in x.slices) < 3000 * MS and not any(i["name"] == "note" for i in x.instants)'
@@ -124,5 +138,6 @@ for bad in --rank=3-1 --rank=x --memory=1 --since=yesterday; do
   "$inspector" trace "$TMP/full" $bad 2>/dev/null || rc=$?
   [ $rc = 64 ] || fail "$bad: exit $rc"
 done
-python3 test/lib/trace_mangle.py "$inspector" "$TMP/full" "$TMP" "${NI_MANGLED:-15}" >"$TMP/mangled.txt" 2>&1 || fail "$(tail -n 20 "$TMP/mangled.txt")"
+python3 test/lib/trace_mangle.py "$inspector" "$TMP/full" "$TMP" \
+  "${NI_MANGLED:-15}" >"$TMP/mangled.txt" 2>&1 || fail "$(tail -n 20 "$TMP/mangled.txt")"
 finish

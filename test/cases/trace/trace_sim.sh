@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Timelines of simulated jobs: GPU stamps can be worked out from records and clock lines, kernels stand where they ran, and
-# all kinds of events are drawn and joined by arrows.
+# Timelines of simulated jobs: GPU stamps can be worked out from records and clock lines, kernels stand where
+# they ran, and all kinds of events are drawn and joined by arrows.
 . "$(dirname "$0")/../../lib/sim.sh"
 inspector=$BUILD/nccl-inspector
 draw() { # name: of $TMP/logs
@@ -21,7 +21,8 @@ for line in open(tmp + "/truth"):
     t = json.loads(line)
     if t["t"] == "op" and t.get("ch"):
         start[(t["pid"], t["hash"], t["kind"], t["rec"])] = min(c[1] for c in t["ch"])
-# 1. GPU start = enqueue + delta - the offset of the last clock line before the record, to 1 us and a clock's step.
+# 1. GPU start = enqueue + delta - the offset of the last clock line before the record, to 1 us and a clock's
+# step.
 for f in sorted(glob.glob(tmp + "/logs/*")):
     stated = {}
     for line in gzip.open(f):
@@ -63,23 +64,28 @@ for f in glob.glob(tmp + "/logs/*.jsonl.gz"):
         part = lines[i * third:(i + 1) * third if i < 2 else len(lines)]
         gzip.open(to, "w").writelines(([lines[0]] if i else []) + part)
 P
-  "$inspector" trace "$TMP/rotated" -o "$TMP/rotated.json.gz" >"$TMP/rotated.txt" 2>&1 || { cat "$TMP/rotated.txt"; failures=$((failures + 1)); }
-  cmp <(zcat "$TMP/job.json.gz" | sed "s|$TMP/logs||g") <(zcat "$TMP/rotated.json.gz" | sed "s|$TMP/rotated||g") ||
+  "$inspector" trace "$TMP/rotated" -o "$TMP/rotated.json.gz" >"$TMP/rotated.txt" 2>&1 ||
+    { cat "$TMP/rotated.txt"; failures=$((failures + 1)); }
+  cmp <(zcat "$TMP/job.json.gz" | sed "s|$TMP/logs||g") <(zcat "$TMP/rotated.json.gz" |
+    sed "s|$TMP/rotated||g") ||
     { fail "rotated $names: another timeline"; }
 done
 
 # Roll-ups that are to outlive the records have files of their own: of the same processes.
-run_logged NCCL_INSPECTOR_DIR_MAX_BYTES=50m NCCL_INSPECTOR_ROLLUP_SECONDS=1 2x2 --procs --iterations 10 >/dev/null
+run_logged NCCL_INSPECTOR_DIR_MAX_BYTES=50m NCCL_INSPECTOR_ROLLUP_SECONDS=1 2x2 --procs --iterations 10 \
+  >/dev/null
 ls "$TMP"/logs/*.rollup.jsonl.gz >/dev/null || failures=$((failures + 1))
 draw rollups
-grep -q '^timeline .* of 4 ranks on 2 hosts' "$TMP/rollups.txt" && ! grep -q '^incomplete' "$TMP/rollups.txt" ||
+grep -q '^timeline .* of 4 ranks on 2 hosts' "$TMP/rollups.txt" &&
+  ! grep -q '^incomplete' "$TMP/rollups.txt" ||
   { fail "roll-ups"; cat "$TMP/rollups.txt"; }
 
-# Ranks in one process, and no word of their GPUs: which ranks of two communicators are one, no log says. At least as many as
-# the largest communicator has, and no command says more than that.
+# Ranks in one process, and no word of their GPUs: which ranks of two communicators are one, no log says. At
+# least as many as the largest communicator has, and no command says more than that.
 for job in "2x8 8 or more ranks" "1x4 4 ranks"; do
   run_logged "${job%% *}" --iterations 2 >/dev/null
-  { "$inspector" trace "$TMP/logs" -o "$TMP/one.json"; "$inspector" hang "$TMP/logs" --box-dir "$TMP"; } >"$TMP/one.txt" || true
+  { "$inspector" trace "$TMP/logs" -o "$TMP/one.json"; "$inspector" hang "$TMP/logs" --box-dir "$TMP"; } \
+    >"$TMP/one.txt" || true
   for said in "operations of ${job#* } on 1 host: " "(${job#* } in 1 process, "; do
     grep -qF "$said" "$TMP/one.txt" || { fail "$job: not '$said'"; cat "$TMP/one.txt"; }
   done

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# trace --with: traces of torch.profiler on our clock, from the kernels that both recorded; refused where these do not tell.
+# trace --with: traces of torch.profiler on our clock, from the kernels that both recorded; refused where
+# these do not tell.
 . "$(dirname "$0")/../../lib/case.sh"
 inspector=$BUILD/nccl-inspector
 draw() { # rc name options...
@@ -9,7 +10,9 @@ draw() { # rc name options...
 }
 said() { grep -qE "$2" "$TMP/$1.txt" || { fail "$1 does not say: $2"; cat "$TMP/$1.txt"; }; }
 kineto() { python3 test/lib/kineto_logs.py "$TMP/far.truth" "$TMP/$1" "${@:2}"; }
-expect() { # name expression: over x, k (NCCL kernels of PyTorch's that are ours), off (how far each is from the truth, ns), w
+# name expression: over x, k (NCCL kernels of PyTorch's that are ours), off (how far each is from the truth,
+# ns), w
+expect() {
   python3 - "$TMP/$1.json" "$2" <<'P' || fail "$1: $2"
 import sys
 sys.path.insert(0, "test/lib")
@@ -24,10 +27,12 @@ if not ok: print(len(k), max(off), w)
 sys.exit(not ok)
 P
 }
-python3 test/lib/trace_logs.py "$TMP/far" "$TMP/far.truth" --gpu-drift 20 --offset 0,1.5,-0.04 --drift 0,20,-5 --ops 120
+python3 test/lib/trace_logs.py "$TMP/far" "$TMP/far.truth" --gpu-drift 20 --offset 0,1.5,-0.04 \
+  --drift 0,20,-5 --ops 120
 "$inspector" trace "$TMP/far" -o "$TMP/alone.json" >/dev/null
 
-# Clocks that are seconds apart and drift; kernels missing at both ends, and of all; others of groups that no log knows.
+# Clocks that are seconds apart and drift; kernels missing at both ends, and of all; others of groups that no
+# log knows.
 kineto far0 --offset 3.25 --drift 8 --from 30 --to 200 --lost 10 --extra 1
 draw 0 far0 --with "$TMP/far0"
 expect far0 'len(k) > 280 and max(off) < 10000 and len(w) == 2 and all(c["aligned"] and float(c["error_us"]) < 5 for c in w)'
@@ -47,7 +52,8 @@ expect window '0 < len(k) < 100 and max(off) < 10000'
 kineto wide --wide --offset 3.25 --drift 8 --from 30 --to 200 --lost 10 --extra 1
 draw 0 wide --with "$TMP/wide"
 for x in far0 wide; do sed '/^written/d; s/far0/wide/' "$TMP/$x.txt" >"$TMP/$x.said"; done
-diff "$TMP/far0.said" "$TMP/wide.said" >"$TMP/other" || fail "numbers of more than 64 bits: $(cat "$TMP/other")"
+diff "$TMP/far0.said" "$TMP/wide.said" >"$TMP/other" ||
+  fail "numbers of more than 64 bits: $(cat "$TMP/other")"
 
 # Half of ours alone; old files in Unix us with no rank in them; every one of our clocks.
 kineto half --offset -0.75 --drift -40 --every 2 --extra 2 --ranks 0,2,5
@@ -64,7 +70,8 @@ w = json.load(open(sys.argv[1]))["with"]
 assert [(x["rank"], x["aligned"], x["kernels_matched"], x["left_out"]) for x in w] == [(0, True, 240, 1), (3, True, 240, 1)], w
 assert all(x["file"].endswith("/exact/node_77%d.1790000000.pt.trace.json.gz" % x["rank"]) for x in w), w' "$TMP/exact.txt" || fail "--json"
 
-# Nothing tells: starts by chance, two kernels, another rank's file. Then the host's clock is used, and it is said.
+# Nothing tells: starts by chance, two kernels, another rank's file. Then the host's clock is used, and it is
+# said.
 kineto chaos --chaos
 kineto two --from 10 --to 12 --offset 5
 kineto wrong --ranks 0
@@ -98,9 +105,13 @@ for f in "$TMP"/hostile/*; do
   case $(basename "$f") in # the folder has a name of its own
   *digits*) # as long as an event may be, it is drawn
     grep -q '4 events, 3 left out' "$h.txt" || { fail "$f: $(cat "$h.txt")"; }
-    for name in million fraction exponent many; do grep -q "\"$name\"" "$h" || fail "$f: $name is not drawn"; done ;;
-  *crowd*) grep -q '^note .* 19,744 slices of --with left out' "$h.txt" || { fail "$f: not said"; cat "$h.txt"; } ;;
-  *cut_0* | *gz* | *unclosed* | *empty* | *array* | *deep* | *quote*) grep -q 'not whole' "$h.txt" || { fail "$f: not said"; cat "$h.txt"; } ;;
+    for name in million fraction exponent many; do
+      grep -q "\"$name\"" "$h" || fail "$f: $name is not drawn"
+    done ;;
+  *crowd*) grep -q '^note .* 19,744 slices of --with left out' "$h.txt" ||
+    { fail "$f: not said"; cat "$h.txt"; } ;;
+  *cut_0* | *gz* | *unclosed* | *empty* | *array* | *deep* | *quote*) grep -q 'not whole' "$h.txt" ||
+    { fail "$f: not said"; cat "$h.txt"; } ;;
   esac
 done
 python3 test/lib/trace_check.py "$TMP"/drawn/*.json >"$TMP/checked" || fail "$(cat "$TMP/checked")"

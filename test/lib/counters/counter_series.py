@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """counter_series.py FILE [ENTITY COUNTER]   a time series of counters as docs/format.md has it, read without the product's code.
 
-With a counter: its values in order, as the file says them, a line each that differs from the one before: number, or "null" where
-it could not be read, "-" where its set does not have it (sweeps over all counters are left out). Without: a line a set.
+With a counter: its values in order, as the file says them, a line each that differs from the one before:
+number, or "null" where it could not be read, "-" where its set does not have it (sweeps over all counters are
+left out). Without: a line a set.
 Also counts: as a last line "samples N missed M".
 """
 import gzip
@@ -19,7 +20,8 @@ def samples(path):
         assert line["header"] == {"id": "0x0", "rank": -1, "n_ranks": 0, "nnodes": 0}, line["header"]
         if "counter_names" in line:
             n = line["counter_names"]
-            s = sets.setdefault(n["set_sn"], {"interval_ns": n["interval_ns"], "names": {}, "n": n["n_counters"]})
+            s = sets.setdefault(n["set_sn"],
+                                {"interval_ns": n["interval_ns"], "names": {}, "n": n["n_counters"]})
             for i, m in enumerate(n["metrics"]):
                 s["names"][n["first"] + i] = (n["source"], n["name"], m["name"])
             continue

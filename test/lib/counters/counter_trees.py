@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Fake trees of counters for tests: what NIC drivers show in /sys, /run and /proc, below a root (NI_ROOT=ROOT).
+"""Fake trees of counters for tests: what NIC drivers show in /sys, /run and /proc, below a root
+(NI_ROOT=ROOT).
 
     counter_trees.py ROOT cxi [WHEN] [NICS]     Cassini NICs cxi0.. of a real node (data/cassini), as sysfs has them: telemetry,
-                                                link, properties, link_restarts, PCI. WHEN: before (default), after, cassini2
-                                                (before, with the names that only Cassini 2 has, and its link files).
+                                                link, properties, link_restarts, PCI. WHEN: before (default),
+                                                after, cassini2 (before, with the names that only Cassini 2
+                                                has, and its link files).
     counter_trees.py ROOT rh NIC [NAME=VALUE..] its retry handler's files in /run/cxi
     counter_trees.py ROOT mlx5|bnxt|efa|hfi1|ionic NAME [FILE=VALUE..]   a port of InfiniBand or RoCE, with usual values
     counter_trees.py ROOT eth NAME [FILE=VALUE..]             an interface with a device in /sys/class/net
@@ -16,8 +18,8 @@
     counter_trees.py ROOT fault NIC FILE KIND   a counter of Cassini that cannot be read: eio (a folder), empty, noat, gone,
                                                 text, binary (ALL-in-binary)
 
-Commands may follow one another, "--" between them. NICs and GPUs lie on PCI as on a node of four sockets: NIC i below
-host bridge pci0000:i0, numa node i/2. NI_TEST_DATA names the folder with cassini/ in it.
+Commands may follow one another, "--" between them. NICs and GPUs lie on PCI as on a node of four sockets: NIC
+i below host bridge pci0000:i0, numa node i/2. NI_TEST_DATA names the folder with cassini/ in it.
 """
 import gzip
 import os
@@ -32,7 +34,8 @@ pkts_cancelled_o connections_cancelled cancel_no_matching_conn cancel_resource_b
 accel_close_complete ignored_sct_timeouts rh_sct_status_change srb_in_use spt_in_use smt_in_use sct_in_use trs_in_use mst_in_use
 tct_in_use nid_value nid_tree_count max_nid_tree_count switch_tree_count max_switch_tree_count parked_nids max_parked_nids
 parked_switches max_parked_switches""".split()
-CASSINI2 = (["hni_pcs_corrected_cw_bin_%d" % i for i in range(15)] + ["hni_pcs_fecl_errors_%d" % i for i in range(8, 16)] +
+CASSINI2 = (["hni_pcs_corrected_cw_bin_%d" % i for i in range(15)] +
+            ["hni_pcs_fecl_errors_%d" % i for i in range(8, 16)] +
             """hni_llr_rx_ack_nack_error hni_llr_tx_bad_lossless hni_llr_tx_bad_lossless_rpt hni_llr_tx_bad_lossy hni_llr_tx_llr_blocked
 hni_llr_tx_llr_unblocked hni_mac_tx_ifg_adjustment_sync oxe_smt_cdt_errs oxe_spt_cdt_errs""".split())
 PMA = """port_xmit_data port_rcv_data port_xmit_packets port_rcv_packets unicast_xmit_packets unicast_rcv_packets
@@ -93,7 +96,8 @@ def link(root, at, to):
 def device(root, path, numa, vendor="0x17db", kind="0x020000"):
     """A device of PCI; path from its host bridge on. Returns its folder."""
     folder = "sys/devices/" + path
-    for f, v in (("vendor", vendor), ("class", kind), ("numa_node", numa), ("current_link_width", 16), ("max_link_width", 16),
+    for f, v in (("vendor", vendor), ("class", kind), ("numa_node", numa), ("current_link_width", 16),
+                 ("max_link_width", 16),
                  ("current_link_speed", "16.0 GT/s PCIe"), ("max_link_speed", "16.0 GT/s PCIe")):
         put(root, folder + "/" + f, str(v))
     link(root, "sys/bus/pci/devices/" + path.rsplit("/", 1)[1], folder)
@@ -124,7 +128,8 @@ def cxi(root, when="before", nics="8"):
         port = "/port/0/link/" if second else "/port/"
         put(root, folder + port + "speed", "bs400G" if second else "BS_200G")
         put(root, folder + port + ("state" if second else "link"), "up")
-        for n, v in (("speed", "bs400G" if second else "BS_200G"), ("link", "up"), ("nid", "0x%x" % (i + 64)), ("pcie_corr_err", "3"),
+        for n, v in (("speed", "bs400G" if second else "BS_200G"), ("link", "up"), ("nid", "0x%x" % (i + 64)),
+                     ("pcie_corr_err", "3"),
                      ("pcie_uncorr_err", "0")):
             put(root, folder + "/properties/" + n, v)
         for n in range(10):
@@ -143,9 +148,12 @@ def rh(root, nic, *values):
 def port(kind, root, name, *values):
     n = sum(c * 7 for c in name.encode()) % 9
     put(root, "sys/class/infiniband/%s/node_type" % name, "1: CA")
-    link(root, "sys/class/infiniband/%s/device" % name, device(root, "pci0000:%d0/0000:%d0:02.0/0000:%d2:00.0" % (n, n, n), n // 2, {"efa": "0x1d0f"}.get(kind, "0x15b3")))
+    link(root, "sys/class/infiniband/%s/device" % name,
+         device(root, "pci0000:%d0/0000:%d0:02.0/0000:%d2:00.0" % (n, n, n), n // 2,
+                {"efa": "0x1d0f"}.get(kind, "0x15b3")))
     at = "sys/class/infiniband/%s/ports/1/" % name
-    for f, v in (("state", "4: ACTIVE"), ("phys_state", "5: LinkUp"), ("link_layer", "Ethernet" if kind in ("bnxt", "ionic") else "InfiniBand"),
+    for f, v in (("state", "4: ACTIVE"), ("phys_state", "5: LinkUp"),
+                 ("link_layer", "Ethernet" if kind in ("bnxt", "ionic") else "InfiniBand"),
                  ("rate", "100 Gb/sec (4X EDR)" if kind == "efa" else "400 Gb/sec (4X NDR)")):
         put(root, at + f, v)
     files = {"hw_counters/" + f: v for f, v in pairs(HW[kind].split())}
@@ -166,9 +174,11 @@ def port(kind, root, name, *values):
 
 def eth(root, name, *values):
     n = sum(c * 5 for c in name.encode()) % 9
-    link(root, "sys/class/net/%s/device" % name, device(root, "pci0000:%d0/0000:%d0:03.0/0000:%d3:00.0" % (n, n, n), n // 2, "0x8086"))
+    link(root, "sys/class/net/%s/device" % name,
+         device(root, "pci0000:%d0/0000:%d0:03.0/0000:%d3:00.0" % (n, n, n), n // 2, "0x8086"))
     files = {"statistics/" + f: v for f, v in pairs(ETH)}
-    files.update({"speed": "25000", "operstate": "up", "carrier_changes": "2", "flags": "0x1003", "mtu": "1500"})
+    files.update({"speed": "25000", "operstate": "up", "carrier_changes": "2", "flags": "0x1003",
+                  "mtu": "1500"})
     for f, v in pairs(values):
         files[f if f in files or "statistics/" + f not in files else "statistics/" + f] = v
     for f, v in files.items():
@@ -191,7 +201,8 @@ def host(root):
 
 
 def gpu(root, address, parent="pci0000:00/0000:00:01.0"):
-    device(root, parent + "/" + address, int(parent[8:9]) // 2 if parent[8:9].isdigit() else -1, "0x10de", "0x030200")
+    device(root, parent + "/" + address, int(parent[8:9]) // 2 if parent[8:9].isdigit() else -1, "0x10de",
+           "0x030200")
 
 
 def pci(root, kind, name, path):
@@ -223,17 +234,20 @@ def tick(root, seconds, nic, *values):
 
 
 def fault(root, nic, name, kind):
-    at = os.path.join(root, "sys/class/cxi", nic, "device/telemetry", "ALL-in-binary" if kind == "binary" else name)
+    at = os.path.join(root, "sys/class/cxi", nic, "device/telemetry",
+                      "ALL-in-binary" if kind == "binary" else name)
     if os.path.exists(at) and kind != "binary":
         os.remove(at)
     if kind == "eio":
         os.mkdir(at)
     elif kind != "gone":
         with open(at, "wb") as f:
-            f.write({"empty": b"", "noat": b"12\n", "text": b"none@1.000000000\n", "binary": bytes(range(256)) * 60}[kind])
+            f.write({"empty": b"", "noat": b"12\n", "text": b"none@1.000000000\n",
+                     "binary": bytes(range(256)) * 60}[kind])
 
 
-COMMANDS = {"cxi": cxi, "rh": rh, "eth": eth, "host": host, "gpu": gpu, "pci": pci, "put": put, "tick": tick, "fault": fault}
+COMMANDS = {"cxi": cxi, "rh": rh, "eth": eth, "host": host, "gpu": gpu, "pci": pci, "put": put, "tick": tick,
+            "fault": fault}
 for k in HW:
     COMMANDS[k] = (lambda k: lambda root, *w: port(k, root, *w))(k)
 

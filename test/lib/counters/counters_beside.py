@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""counters_beside.py LOGS: plants series of counters beside the logs of a job of nccl-sim, and prints what a reader must find.
+"""counters_beside.py LOGS: plants series of counters beside the logs of a job of nccl-sim, and prints what a
+reader must find.
 
-Host sim-node0 gets two Cassini NICs, each near one rank's GPU, and two GPUs; sim-node1 an InfiniBand port. Everything moves
-by known amounts a second, from 5 s before the first operation to 5 s after the last one: one rate while operations of the host
-run, another one outside of that span.
+Host sim-node0 gets two Cassini NICs, each near one rank's GPU, and two GPUs; sim-node1 an InfiniBand port.
+Everything moves by known amounts a second, from 5 s before the first operation to 5 s after the last one: one
+rate while operations of the host run, another one outside of that span.
 """
 import glob
 import gzip
@@ -43,9 +44,11 @@ gauge = lambda name, unit="": {"name": name, "kind": "gauge", "unit": unit}
 
 
 def cxi(i):
-    return {"source": "cxi", "name": "cxi%d" % i, "pci": "0000:%02x:00.0" % (0x20 + i), "nearest": "0000:%02x:00.0" % (0x10 + i),
-            "link_bytes_s": 25e9, "metrics": [counter("hni_sts_tx_ok_octets", "bytes"), counter("hni_sts_rx_ok_octets", "bytes"),
-                                              counter("hni_tx_paused_1", "cycles"), counter("pct_spt_timeouts")]}
+    return {"source": "cxi", "name": "cxi%d" % i, "pci": "0000:%02x:00.0" % (0x20 + i),
+            "nearest": "0000:%02x:00.0" % (0x10 + i), "link_bytes_s": 25e9,
+            "metrics": [counter("hni_sts_tx_ok_octets", "bytes"), counter("hni_sts_rx_ok_octets", "bytes"),
+                                              counter("hni_tx_paused_1", "cycles"),
+                                              counter("pct_spt_timeouts")]}
 
 
 def gpu(i):
@@ -69,7 +72,8 @@ n = [0]
 
 def node0(t, inside, now):
     n[0] += 1
-    return [(wrap + int(20e9 * inside)) % 2 ** 56, int(10e9 * inside), int(0.3e9 * inside), 7 if inside > 1 else 0,
+    return [(wrap + int(20e9 * inside)) % 2 ** 56, int(10e9 * inside), int(0.3e9 * inside),
+            7 if inside > 1 else 0,
             1000 + int(1e9 * t), 5, 0, 0 if n[0] < 6 else None,
             1200 if now else 1980, 0x40 if now else 1, 1980, 0]
 
@@ -82,5 +86,6 @@ def node1(t, inside, now):
 write("sim-node0", [cxi(0), cxi(1), gpu(0), gpu(1)], node0)
 n[0] = 0
 write("sim-node1", [{"source": "ib", "name": "mlx5_0:1", "link_bytes_s": 50e9,
-                     "metrics": [counter("port_xmit_data", "bytes", 64, scale=4), counter("packet_seq_err", "", 64)]}], node1)
+                     "metrics": [counter("port_xmit_data", "bytes", 64, scale=4),
+                                 counter("packet_seq_err", "", 64)]}], node1)
 print(json.dumps({"seconds": (last - first) / NS}))

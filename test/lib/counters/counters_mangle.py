@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""counters_mangle.py KIND SEED IN OUT: a hostile copy of a series (series), of net_prof's JSON (json) or of its text (text).
+"""counters_mangle.py KIND SEED IN OUT: a hostile copy of a series (series), of net_prof's JSON (json) or of
+its text (text).
 
-What is changed follows from the seed: lines or bytes lost, doubled, moved, cut; numbers replaced by huge, negative, broken ones;
-names by control characters, markup, formulas, names of 100,000 bytes; nesting; other hosts; claims of 2^32 counters.
+What is changed follows from the seed: lines or bytes lost, doubled, moved, cut; numbers replaced by huge,
+negative, broken ones;
+names by control characters, markup, formulas, names of 100,000 bytes; nesting; other hosts; claims of 2^32
+counters.
 """
 import gzip
 import json
@@ -14,9 +17,11 @@ kind, seed, source, out = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4
 rnd = random.Random(seed)
 opened = gzip.open(source, "rb") if source.endswith(".gz") else open(source, "rb")
 data = opened.read()
-NUMBERS = [b"-1", b"0", b"4294967296", b"18446744073709551615", b"18446744073709551616", b"9" * 400, b"1e308", b"1e999", b"NaN", b"-9223372036854775808",
+NUMBERS = [b"-1", b"0", b"4294967296", b"18446744073709551615", b"18446744073709551616", b"9" * 400, b"1e308",
+           b"1e999", b"NaN", b"-9223372036854775808",
            b"0.5", b"null", b"true", b'"7"', b"[]", b"{}", b"[" * 40 + b"]" * 40]
-NAMES = [b'"\\u001b[31mred\\u0007"', b'"</script><b>x"', b'"=cmd|1"', b'"' + b"n" * 100000 + b'"', b'""', b'"../../x"', b'"a,b\\"c"', b'"\\ud800"', b"null", b"3"]
+NAMES = [b'"\\u001b[31mred\\u0007"', b'"</script><b>x"', b'"=cmd|1"', b'"' + b"n" * 100000 + b'"', b'""',
+         b'"../../x"', b'"a,b\\"c"', b'"\\ud800"', b"null", b"3"]
 
 
 def swap(pattern, choices, text, most):
@@ -48,7 +53,8 @@ for _ in range(rnd.randint(1, 3)):
         data = data[:rnd.randrange(len(data))]
     elif what == 6:
         i = rnd.randrange(len(data))
-        data = data[:i] + bytes(rnd.randrange(256) for _ in range(rnd.randint(1, 9))) + data[i + rnd.randint(0, 9):]
+        data = data[:i] + bytes(rnd.randrange(256)
+                                for _ in range(rnd.randint(1, 9))) + data[i + rnd.randint(0, 9):]
     else:
         data = swap(rb'"(?:n_counters|first|entity|n_entities|set_sn|sample_sn|since_sn|interval_ns|realtime_ns|monotonic_ns|id|interface|value|scale|width)":(\d+)',
                     NUMBERS, data, 5)

@@ -1,10 +1,12 @@
 """Files as net_prof writes them, and net_prof itself as oracle.
 
-netprof.py sweep OUT [--form dict|list|text] [--seconds S] [--nics 0,1,...] [--cassini FILE.gz] [--set cxi0:NAME=VALUE ...]
-    One sweep. --cassini: the values of that file; else every counter of names.txt is 1000. VALUE: a number, "gone",
-    "+N" more than it would be, or "eio": a line without a value (text only).
+netprof.py sweep OUT [--form dict|list|text] [--seconds S] [--nics 0,1,...] [--cassini FILE.gz] [--set
+cxi0:NAME=VALUE ...]
+    One sweep. --cassini: the values of that file; else every counter of names.txt is 1000. VALUE: a number,
+    "gone", "+N" more than it would be, or "eio": a line without a value (text only).
 netprof.py oracle DIR SUMMARY.json BEFORE AFTER
-    Runs the real net_prof (installed into DIR) on the two files and compares every difference with our summary's.
+    Runs the real net_prof (installed into DIR) on the two files and compares every difference with our
+    summary's.
 """
 import contextlib
 import gzip
@@ -23,11 +25,13 @@ START = 1767225600
 def values(cassini, nics, seconds):
     """{nic: {name: (value, stamp as text)}}"""
     if not cassini:
-        return {n: {name: (1000, "%d.%09d" % (START + int(seconds), round(seconds % 1 * 1e9) + i)) for i, name in enumerate(NAMES)}
+        return {n: {name: (1000, "%d.%09d" % (START + int(seconds), round(seconds % 1 * 1e9) + i))
+                    for i, name in enumerate(NAMES)}
                 for n in nics}
     with gzip.open(cassini, "rt") as f:
         lines = [line.strip().split("@") for line in f]
-    return {n: {name: (int(v), s) for name, (v, s) in zip(NAMES, lines[n * 1890:(n + 1) * 1890])} for n in nics}
+    return {n: {name: (int(v), s) for name, (v, s) in zip(NAMES, lines[n * 1890:(n + 1) * 1890])}
+            for n in nics}
 
 
 def sweep(args):
@@ -60,18 +64,20 @@ def sweep(args):
         for n in nics:
             for i, name in enumerate(sorted(data[n]), 1):
                 value, stamp = data[n][name]
-                e = {"id": i, "interface": n + 1, "counter_name": name, "value": value, "timestamp": float(stamp),
-                     "timestamp_ISO_8601": datetime.fromtimestamp(float(stamp), timezone.utc).isoformat()}
+                e = {"id": i, "interface": n + 1, "counter_name": name, "value": value,
+                     "timestamp": float(stamp), "timestamp_ISO_8601": datetime.fromtimestamp(float(stamp), timezone.utc).isoformat()}
                 if form == "list": e.update(group="UNGROUPED", description="No description")
                 else: e.update(groups=["UNGROUPED"], descriptions=["No description"], units=["No Units"])
                 entries.append(e)
-        meta = {"input_path": "/sys/class/cxi", "started_at": "2026-01-01T00:00:00+00:00", "finished_at": "2026-01-01T00:00:01+00:00", "duration_s": 1.0}
+        meta = {"input_path": "/sys/class/cxi", "started_at": "2026-01-01T00:00:00+00:00",
+                "finished_at": "2026-01-01T00:00:01+00:00", "duration_s": 1.0}
         json.dump(entries if form == "list" else {"meta": meta, "counters": entries}, f, indent=2)
 
 
 def oracle(folder, summary, before, after):
     sys.path.insert(0, folder)
-    for name in ("matplotlib", "matplotlib.pyplot", "numpy"): sys.modules[name] = mock.MagicMock()  # only its pictures need them
+    for name in ("matplotlib", "matplotlib.pyplot", "numpy"):
+        sys.modules[name] = mock.MagicMock()  # only its pictures need them
     from net_prof import engine
     theirs = engine.summarize(before, after)
     said = io.StringIO()
@@ -94,9 +100,12 @@ def oracle(folder, summary, before, after):
         if ours["non_zero_per_iface"].get(str(k), 0) != n: bad += 1; print("FAIL interface", k, n)
     for k, m in theirs["important_metrics"].items():
         own = ours["important_metrics"][str(k)]
-        if own["metric_name"] != m["metric_name"] or any(m["diffs"][int(i)] != (d or 0) for i, d in own["diffs"].items()):
+        if (own["metric_name"] != m["metric_name"] or
+            any(m["diffs"][int(i)] != (d or 0) for i, d in own["diffs"].items())):
             bad += 1; print("FAIL important", k, m, own)
-    if sum(ours["non_zero_per_iface"].values()) != theirs["total_non_zero"]: bad += 1; print("FAIL total", theirs["total_non_zero"])
+    if sum(ours["non_zero_per_iface"].values()) != theirs["total_non_zero"]:
+        bad += 1
+        print("FAIL total", theirs["total_non_zero"])
     meta = theirs["before_meta"]
     if meta and meta["input_path"] != ours["before"]["input_path"]: bad += 1; print("FAIL meta", meta)
     if "Important Metrics" not in said.getvalue(): bad += 1; print("FAIL dump")

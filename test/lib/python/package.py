@@ -20,19 +20,22 @@ LOGS = os.path.join(TMP, "logs")
 
 def run_job(logs, *words, **settings):
     env = {**os.environ, **ni.env(logs, blackbox=0, **settings)}
-    subprocess.run([BUILD + "/nccl-sim", "--job", "2x2", "--procs", "--quiet", *words], env=env, check=True, cwd=TMP)
+    subprocess.run([BUILD + "/nccl-sim", "--job", "2x2", "--procs", "--quiet", *words], env=env, check=True,
+                   cwd=TMP)
 
 
 class Profiler(ctypes.Structure):
     """ncclProfiler_v4, of which init and finalize are called."""
-    _fields_ = [("name", ctypes.c_char_p), ("init", ctypes.c_void_p), ("start", ctypes.c_void_p), ("stop", ctypes.c_void_p),
+    _fields_ = [("name", ctypes.c_char_p), ("init", ctypes.c_void_p), ("start", ctypes.c_void_p),
+                ("stop", ctypes.c_void_p),
                 ("record", ctypes.c_void_p), ("finalize", ctypes.c_void_p)]
 
     mask = ctypes.c_int()  # NCCL's: it stays where it is
 
     def begin(self):
         context, mask = ctypes.c_void_p(), Profiler.mask
-        init = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_int,
+        init = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p,
+                                ctypes.c_uint64, ctypes.c_int,
                                 ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(self.init)
         assert init(ctypes.byref(context), ctypes.byref(mask), b"tp", 0x77, 1, 1, 0, None) == 0
         return context
@@ -58,7 +61,8 @@ class Package(unittest.TestCase):
 
     def test_check(self):
         c = ni.check(LOGS)
-        self.assertEqual((c["verdict"], c["schema_version"], c["operations"]), ("COMPLETE", "nccl-inspector-check-1", 880))
+        self.assertEqual((c["verdict"], c["schema_version"], c["operations"]),
+                         ("COMPLETE", "nccl-inspector-check-1", 880))
         self.assertEqual(ni.check(LOGS, expect={"AllReduce": 80, "AllGather": 400})["verdict"], "COMPLETE")
         c = ni.check([LOGS], expect={"AllReduce": 81})
         self.assertEqual((c["verdict"], [p["code"] for p in c["problems"]]), ("INCOMPLETE", ["expect"]))
@@ -82,7 +86,8 @@ class Package(unittest.TestCase):
         self.assertEqual((s["complete"], s["records"], s["operations"]), (True, 880, 440))
         self.assertEqual({g["func"] for g in s["groups"]}, {"AllReduce", "AllGather", "ReduceScatter"})
         some = ni.summary(LOGS, coll=["AllReduce"], rank=range(1))
-        self.assertEqual({(g["func"], g["records"]) for g in some["groups"] if g["records"]}, {("AllReduce", 40)})
+        self.assertEqual({(g["func"], g["records"]) for g in some["groups"] if g["records"]},
+                         {("AllReduce", 40)})
         self.assertFalse([f for f in os.listdir(TMP) if "analysis" in f])
         out = TMP + "/out"
         self.assertEqual(ni.summary(LOGS, out)["records"], 880)
@@ -94,9 +99,11 @@ class Package(unittest.TestCase):
 
     def test_env(self):
         e = ni.env("there/%j", preset="deep", stuck_seconds=7, enable_p2p=False, sample="1/10")
-        self.assertEqual(e, {"NCCL_PROFILER_PLUGIN": BUILD + "/libnccl-profiler-inspector.so", "NCCL_INSPECTOR_ENABLE": "1",
-                             "NCCL_INSPECTOR_DUMP_DIR": os.getcwd() + "/there/%j", "NCCL_INSPECTOR_EVENTS": "deep",
-                             "NCCL_INSPECTOR_STUCK_SECONDS": "7", "NCCL_INSPECTOR_ENABLE_P2P": "0", "NCCL_INSPECTOR_SAMPLE": "1/10"})
+        self.assertEqual(e, {"NCCL_PROFILER_PLUGIN": BUILD + "/libnccl-profiler-inspector.so",
+                             "NCCL_INSPECTOR_ENABLE": "1", "NCCL_INSPECTOR_DUMP_DIR": os.getcwd() +
+                             "/there/%j", "NCCL_INSPECTOR_EVENTS": "deep",
+                             "NCCL_INSPECTOR_STUCK_SECONDS": "7", "NCCL_INSPECTOR_ENABLE_P2P": "0",
+                             "NCCL_INSPECTOR_SAMPLE": "1/10"})
         with self.assertRaisesRegex(TypeError, "stuck_second is no setting"): ni.env(stuck_second=7)
         with self.assertRaisesRegex(ValueError, "light, standard, deep, trace"): ni.env(preset="loud")
         with self.assertRaisesRegex(ValueError, "twice"): ni.env(preset="deep", events="coll")
@@ -111,7 +118,8 @@ class Package(unittest.TestCase):
         path = os.environ["PATH"]
         try:
             os.environ["PATH"] = TMP
-            with self.assertRaisesRegex(ni.InspectorError, "neither in this package nor in PATH"): ni.command()
+            with self.assertRaisesRegex(ni.InspectorError, "neither in this package nor in PATH"):
+                ni.command()
             with self.assertRaisesRegex(ni.InspectorError, "name it"): ni.env()
             # As `make install` has them.
             os.makedirs(TMP + "/usr/bin"), os.makedirs(TMP + "/usr/lib")
@@ -119,13 +127,16 @@ class Package(unittest.TestCase):
                 with open("%s/usr/%s/%s" % (TMP, where, name), "w") as f: f.write("#!/bin/sh\nkill -9 $$\n")
                 os.chmod(f.name, 0o755)
             os.environ["PATH"] = TMP + "/usr/bin"
-            self.assertEqual((ni.command(), ni.plugin()), (TMP + "/usr/bin/nccl-inspector", TMP + "/usr/lib/libnccl-profiler-inspector.so"))
+            self.assertEqual((ni.command(), ni.plugin()),
+                             (TMP + "/usr/bin/nccl-inspector",
+                              TMP + "/usr/lib/libnccl-profiler-inspector.so"))
             with self.assertRaisesRegex(ni.InspectorError, "signal 9"): ni.check(LOGS)
             os.environ["NCCL_INSPECTOR_COMMAND"] = TMP + "/none"
             with self.assertRaisesRegex(ni.InspectorError, "NCCL_INSPECTOR_COMMAND is .*/none"): ni.command()
         finally:
             os.environ.update(PATH=path, NCCL_INSPECTOR_COMMAND=named)
-        said = subprocess.run([sys.executable, "-m", "nccl_inspector", "check", "-q", LOGS], capture_output=True, text=True)
+        said = subprocess.run([sys.executable, "-m", "nccl_inspector", "check", "-q", LOGS],
+                              capture_output=True, text=True)
         self.assertEqual((said.stdout, said.returncode), ("COMPLETE\n", 0))
 
     def test_mark(self):
@@ -143,7 +154,8 @@ class Package(unittest.TestCase):
             self.assertEqual(ni._job.log_dir(), logs)
             self.assertTrue(ni.mark("step 1"))
             until = time.monotonic() + 20
-            while time.monotonic() < until and not any("control" in line for line in lines(logs)): time.sleep(0.1)
+            while time.monotonic() < until and not any("control" in line for line in lines(logs)):
+                time.sleep(0.1)
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 self.assertFalse(ni.mark("a#b"))

@@ -1,5 +1,6 @@
-"""JSON against schemas/*.schema.json, strictly: what has properties has no others. schemas.py SCHEMA=FILE... checks the
-documents of a file; SCHEMA+=FILE: one a line, of which each shape is looked at once. Prints what is wrong; exit code 1.
+"""JSON against schemas/*.schema.json, strictly: what has properties has no others. schemas.py SCHEMA=FILE...
+checks the documents of a file; SCHEMA+=FILE: one a line, of which each shape is looked at once. Prints what
+is wrong; exit code 1.
 
 As a module: Schemas().wrong(name, document) -> sentences.
 """
@@ -17,7 +18,8 @@ def strict(schema):
     """Published schemas allow keys to come; a test must see them."""
     if isinstance(schema, dict):
         for value in schema.values(): strict(value)
-        if isinstance(schema.get("properties"), dict) and "additionalProperties" not in schema: schema["additionalProperties"] = False
+        if isinstance(schema.get("properties"), dict) and "additionalProperties" not in schema:
+            schema["additionalProperties"] = False
     elif isinstance(schema, list):
         for value in schema: strict(value)
     return schema
@@ -41,7 +43,8 @@ class Schemas:
         return self.of[name]
 
     def wrong(self, name, document):
-        return ["%s: %s: %s" % (name, "/".join(map(str, e.absolute_path)), e.message[:300]) for e in self.validator(name).iter_errors(document)]
+        return ["%s: %s: %s" % (name, "/".join(map(str, e.absolute_path)), e.message[:300])
+                for e in self.validator(name).iter_errors(document)]
 
 
 def documents(path):

@@ -1,4 +1,5 @@
-"""schemas_live.py TMP: a head, an agent with GPUs and a job that hangs, a session; each answer against schemas/, strictly."""
+"""schemas_live.py TMP: a head, an agent with GPUs and a job that hangs, a session; each answer against
+schemas/, strictly."""
 import contextlib
 import json
 import os
@@ -13,7 +14,8 @@ import agent  # noqa: E402
 import schemas  # noqa: E402
 
 TMP = sys.argv[1]
-FAKE = {"LD_LIBRARY_PATH": os.path.abspath(agent.BUILD + "/test/nvml"), "NI_FAKE_NVML": os.path.abspath("test/fake_nvml/healthy.txt")}
+FAKE = {"LD_LIBRARY_PATH": os.path.abspath(agent.BUILD + "/test/nvml"),
+        "NI_FAKE_NVML": os.path.abspath("test/fake_nvml/healthy.txt")}
 check, bad = schemas.Schemas(), []
 
 
@@ -38,12 +40,14 @@ with contextlib.ExitStack() as end:
     place = end.enter_context(agent.Place(TMP))
     port, http = free_port(), free_port()
     with open(TMP + "/head.err", "w") as err:
-        head = place.spawn([agent.BIN, "head", "--port", str(port), "--http-port", str(http), "--freq", "200", "--enable-bandwidth", "--enable-nvlink",
-                            "--data-dir", TMP + "/data", "--out-dir", TMP + "/out"], stderr=err)
+        head = place.spawn([agent.BIN, "head", "--port", str(port), "--http-port", str(http), "--freq", "200",
+                            "--enable-bandwidth", "--enable-nvlink", "--data-dir", TMP + "/data", "--out-dir",
+                            TMP + "/out"], stderr=err)
 
     def get(path, body=None):
         with urllib.request.urlopen(urllib.request.Request("http://127.0.0.1:%d%s" % (http, path), None if body is None else json.dumps(body).encode(),
-                                                           {"Content-Type": "application/json"}), timeout=20) as answer:
+                                                           {"Content-Type": "application/json"}),
+                                                           timeout=20) as answer:
             return json.loads(answer.read())
 
     def text(path):
@@ -56,12 +60,15 @@ with contextlib.ExitStack() as end:
     hook = TMP + "/hook"
     with open(hook, "w") as f: f.write('#!/bin/sh\ncat >"$0.part"\nmv "$0.part" "$0.said"\n')
     os.chmod(hook, 0o755)
-    a = agent.Agent(place, "--head", "127.0.0.1:%d" % port, "--stuck-after", "2s", "--on-hang", hook, env=FAKE).wait()
+    a = agent.Agent(place, "--head", "127.0.0.1:%d" % port, "--stuck-after", "2s", "--on-hang", hook,
+                    env=FAKE).wait()
     agent.wait_for("the agent's GPUs", lambda: get("/status")["total_gpus"] == 8, 30)
     get("/profiling/start", {"name": "s"})
-    with open("test/scenarios/hang_late.scn") as f: scenario = f.read().split("\n", 1)[1].replace("nodes=2", "nodes=1")
+    with open("test/scenarios/hang_late.scn") as f:
+        scenario = f.read().split("\n", 1)[1].replace("nodes=2", "nodes=1")
     job = place.job(scenario, {"SLURM_JOB_ID": "77"})
-    agent.wait_for("operations in flight", lambda: [c for c in get("/metrics/latest")["client_data"].values() if c["open"]], 30)
+    agent.wait_for("operations in flight",
+                   lambda: [c for c in get("/metrics/latest")["client_data"].values() if c["open"]], 30)
     looked("now", a.now())
     looked("now", json.loads(command("top", "--json", "-a", a.url)))
     looked("top", json.loads(command("top", "--json", "-a", a.url, "-a", a.url)))
@@ -71,7 +78,9 @@ with contextlib.ExitStack() as end:
     looked("on-hang", json.loads(text(hook + ".said")))
     get("/profiling/stop", {"name": "s"})
     looked("head-clients", get("/clients"))
-    ended = agent.wait_for("the session's file", lambda: [s for s in looked("head-sessions", get("/profiling/sessions"))["sessions"] if not s["finishing"] and not s["active"]])
+    ended = agent.wait_for("the session's file",
+                           lambda: [s for s in looked("head-sessions", get("/profiling/sessions"))["sessions"]
+                                    if not s["finishing"] and not s["active"]])
     path = os.path.join(TMP, "out", ended[0]["output_file"])
     session = looked("session", json.loads(text(path)))
     assert any(f["gpu_id"] and f["jobs"] for f in session["frames"]), session["frames"][-1:]

@@ -184,7 +184,8 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
         beyond = [0.0] * world  # of each rank since its last operation, longer than its blocks usually are
 
         def told(r):
-            """A rank that computed longer before an operation, by chance or for a cause that comes and goes."""
+            """A rank that computed longer before an operation, by chance or for a cause that comes and
+            goes."""
             if beyond[r] > DELAY_NS:
                 out.incidents.append((r, step, comp[r] - beyond[r], beyond[r], beyond[r], "delay"))
             beyond[r] = 0.0

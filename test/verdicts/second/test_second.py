@@ -163,7 +163,8 @@ class Second(unittest.TestCase):
         self.assertFalse(truth.subjects(job, cause, 3.0, sampled=True)[2])
 
     def test_who_has_more_tokens(self):
-        # Of messages the sizes tell that a rank has more to do; an AlltoAll's is the same on all of its ranks.
+        # Of messages the sizes tell that a rank has more to do; an AlltoAll's is the same on all of its
+        # ranks.
         job, _ = job_of("uneven", 22, "M", steps=3)
         outcome = run(job, faults.background(job, "uneven"), steps=3)
         cause = faults.make(job, "uneven", stream(1), outcome)

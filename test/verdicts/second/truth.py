@@ -233,7 +233,8 @@ def stage_work(job):
 
 
 def has_bytes(job):
-    """Whether messages of experts show who has more tokens: an AlltoAll's size is the same on all its ranks."""
+    """Whether messages of experts show who has more tokens: an AlltoAll's size is the same on all its
+    ranks."""
     return job.layout == "M" and not job.native_alltoall
 
 

@@ -230,6 +230,7 @@ $(BUILD)/test/bench/%: $(BUILD)/obj/test/bench/%.o
 
 include test/gpu/gpu.mk
 include test/jobs/jobs.mk
+include test/verdicts/fleet/fleet.mk
 include test/verdicts/foreign/foreign.mk
 include test/gate/gate.mk
 include test/fuzz/fuzz.mk

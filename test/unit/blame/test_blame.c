@@ -400,12 +400,12 @@ static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots)
 
 /*
  * How many steps end in `steps` times `step` on one communicator, with `more` before each `each`-th of them.
- * A letter is a kind of operation: a is 4 B, b 8 B, others 1 MB.
+ * A letter is a kind of operation: a is 4 B, b 8 B, others 1 MB; from f on none is an AllReduce.
  */
 static uint32_t steps_with_more(const char *step, uint32_t steps, const char *more, uint32_t each) {
   static struct ni_blame_op op[8192];
   const char *func[8] = {"AllReduce", "AllReduce", "AllReduce", "AllReduce",
-                         "AllReduce", "AllReduce", "AllReduce", "AllReduce"};
+                         "AllReduce", "AllGather", "AllGather", "AllGather"};
   uint64_t bytes[8] = {4, 8, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20};
   struct ni_comm_row comm = {.n_ranks = 8};
   struct ni_summary s = {.comm = &comm};
@@ -453,6 +453,43 @@ static void test_steps_by_gradients(void **state) {
   assert_in_range(steps_with_more("dcccccc", 400, "a", 10), 399, 400);
   assert_in_range(steps_with_more("dccdcca", 40, "", 1), 39, 40); /* two micro-batches and a norm */
   assert_in_range(steps_with_more("cccccca", 40, "", 1), 39, 40);
+  /* a norm in each step, and a loss of the same size behind it now and then */
+  assert_in_range(steps_with_more("fgfgfga", 200, "a", 10), 199, 200);
+  assert_in_range(steps_with_more("afafafafaa", 100, "", 1), 99, 100);
+}
+
+/* Layers and a norm of those that share a model, and a loss on all ranks each tenth step. */
+static void test_steps_by_norms(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 300, LAYERS = 6 };
+  static struct ni_blame_op op[STEPS_HERE * (LAYERS + 2)];
+  const char *func[3] = {"AllGather", "AllReduce", "AllReduce"};
+  uint64_t bytes[3] = {1 << 20, 4, 4};
+  struct ni_comm_row comm[2] = {{.n_ranks = 4}, {.n_ranks = 8}};
+  struct ni_summary s = {.comm = comm};
+  struct ni_run *r = calloc(1, sizeof *r);
+  struct ni_blame b = {.r = r, .s = &s};
+  struct ni_blame_slot slot[2] = {{.comm = 0}, {.comm = 1}};
+  struct ni_blame_rank rank = {
+      .slot = slot, .n_slots = 2, .token_func = func, .token_bytes = bytes, .n_tokens = 3};
+  struct ni_step_mark m;
+  uint32_t n = 0, ends = 0;
+  for (uint32_t i = 0; i < STEPS_HERE; i++)
+    for (uint32_t k = 0; k <= LAYERS + (i % 10 == 9); k++, n++) {
+      const uint32_t token = k < LAYERS ? 0 : k == LAYERS ? 1 : 2;
+      op[n] = (struct ni_blame_op){.start_ns = 1000000 * ((int64_t)n + 1),
+                                   .end_ns = 1000000 * ((int64_t)n + 1) + 400000,
+                                   .sn = n,
+                                   .token = token,
+                                   .what = token,
+                                   .slot = token == 2};
+      slot[token == 2].ops++;
+    }
+  assert_int_equal(ni_steps_find(&b, &rank, op, n, 0, &m), 0);
+  for (uint32_t i = 0; m.found && i < n; i++)
+    ends += ni_steps_advance(&m, &op[i]);
+  assert_in_range(ends, STEPS_HERE - 1, STEPS_HERE);
+  free(r);
 }
 
 /* Adds operations of slot 0, and one of slot 1 behind them. */
@@ -663,6 +700,7 @@ int main(void) {
       cmocka_unit_test(test_steps_of_overlapped_buckets),
       cmocka_unit_test(test_checkpoints_end_no_step),
       cmocka_unit_test(test_steps_by_gradients),
+      cmocka_unit_test(test_steps_by_norms),
       cmocka_unit_test(test_steps_by_gaps),
       cmocka_unit_test(test_steps_beside_evaluation),
       cmocka_unit_test(test_steps_in_rounds),

@@ -5,6 +5,7 @@
 enum {
   RARE = 20,
   ONE_MORE_STEPS = 4,
+  EACH_OFF = 20, /* of the steps: so many operations more or less in all are those of an evaluation */
   FAR_MORE = 8,
   SCALARS_FAR_MORE = 4,
   SCALAR_BYTES = 64,
@@ -13,6 +14,12 @@ enum {
   ROUNDS_FEW = 12,
   OF_ROUND_MIN = 3 /* operations of a step */
 };
+
+/* A norm, a loss or a flag: nothing that each micro-batch of a step has. */
+static bool is_scalar(const struct ni_blame_rank *rank, const struct ni_gram *x) {
+  const bool has_size = rank->token_bytes && x->token < rank->n_tokens;
+  return has_size && rank->token_bytes[x->token] <= SCALAR_BYTES;
+}
 
 /* It comes more rarely, or as rarely and on a larger communicator. */
 static bool is_rarer(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_gram *x,
@@ -69,12 +76,6 @@ static bool has_companion(const struct ni_blame_rank *rank, const struct ni_gram
   return false;
 }
 
-/* A norm, a loss or a flag: nothing that each micro-batch of a step has. */
-static bool is_scalar(const struct ni_blame_rank *rank, const struct ni_gram *x) {
-  const bool has_size = rank->token_bytes && x->token < rank->n_tokens;
-  return has_size && rank->token_bytes[x->token] <= SCALAR_BYTES;
-}
-
 /*
  * Where the rarest one is an evaluation or a checkpoint every so many steps, single operations on
  * communicators as large come far more often: a scalar, or two equally often. How often? 0: there are none. A
@@ -96,6 +97,28 @@ static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct
       least = x->count;
   }
   return least;
+}
+
+/*
+ * All other operations that come evenly come as many times in each of so many steps, as those of layers do;
+ * and there are some.
+ */
+static bool come_as_often_each(const struct ni_blame_rank *rank, const struct ni_grams *g,
+                               const struct ni_gram *but, uint32_t steps) {
+  bool any = false;
+  for (uint32_t i = 0; i < g->n; i++) {
+    const struct ni_gram *y = &g->item[i];
+    const bool is_other = y->n == 1 && y->token != but->token && y->count >= steps / 2;
+    if (!is_other || y->is_cluster)
+      continue;
+    const uint32_t each = (y->count + steps / 2) / steps;
+    const uint32_t expected = each * steps;
+    const uint32_t off = y->count > expected ? y->count - expected : expected - y->count;
+    if (each == 0 || off > each + steps / EACH_OFF)
+      return false;
+    any = true;
+  }
+  return any;
 }
 
 static bool is_all_reduce(const struct ni_blame_rank *rank, const struct ni_gram *x) {
@@ -136,9 +159,30 @@ static uint32_t count_steps_by_gradients(const struct ni_blame *b, const struct 
 }
 
 /*
+ * Where the rarest one is a scalar on all ranks, such as a loss that is looked at each tenth step, and ranks
+ * that share a model have a norm in each step: how often does that one come? All else comes as many times in
+ * each of so many steps. 0: there is none.
+ */
+static uint32_t count_steps_by_norms(const struct ni_blame_rank *rank, const struct ni_grams *g,
+                                     const struct ni_gram *rarest) {
+  uint32_t least = 0;
+  for (uint32_t i = 0; i < g->n && rarest->n == 1 && is_scalar(rank, rarest); i++) {
+    const struct ni_gram *x = &g->item[i];
+    const bool is_single = x->n == 1 && !x->is_cluster && ni_gram_is_even(rank, x);
+    const bool is_norm = is_single && is_scalar(rank, x) && x->slot != rarest->slot;
+    if (!is_norm || x->count < SCALARS_FAR_MORE * rarest->count || (least && x->count >= least))
+      continue;
+    if (come_as_often_each(rank, g, rarest, x->count))
+      least = x->count;
+  }
+  return least;
+}
+
+/*
  * Where the rarest one is two in a row of what comes in each step once: a barrier before a checkpoint beside
- * the loss. It comes so many times more than something else that comes in each step: how often does that one?
- * 0: there is none.
+ * the loss, or a loss that is looked at now and then beside the norm. What is in the row comes so many times
+ * more than something else that comes in each step, or than steps in which all else comes as often: how often
+ * is that? 0: there is no such thing.
  */
 static uint32_t count_steps_with_one_more(const struct ni_blame_rank *rank, const struct ni_grams *g,
                                           const struct ni_gram *row) {
@@ -153,6 +197,8 @@ static uint32_t count_steps_with_one_more(const struct ni_blame_rank *rank, cons
       if (is_other && y->count < x->count && ni_is_as_frequent(y->count + row->count, x->count))
         return y->count;
     }
+    if (is_scalar(rank, x) && come_as_often_each(rank, g, x, x->count - row->count))
+      return x->count - row->count;
   }
   return 0;
 }
@@ -205,6 +251,8 @@ uint32_t ni_steps_estimate(const struct ni_blame *b, const struct ni_blame_rank 
     steps = count_steps_by_companions(b, rank, g, rarest);
   if (!steps)
     steps = count_steps_by_gradients(b, rank, g, rarest);
+  if (!steps)
+    steps = count_steps_by_norms(rank, g, rarest);
   if (!steps)
     steps = count_steps_within_rounds(rank, g, n, rarest);
   return steps ? steps : rarest->count;

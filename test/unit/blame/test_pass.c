@@ -105,6 +105,31 @@ static void free_job(struct job *j) {
   free(j);
 }
 
+/*
+ * Records are missing before every tenth step, before one alone, or one in the same place of each. Is it said
+ * that the rank's gaps are not known?
+ */
+static bool are_gaps_unknown(uint32_t each, uint32_t times) {
+  struct job *j = new_job();
+  for (uint32_t i = 0; i < STEPS; i++)
+    for (uint32_t k = 0; k < 4; k++) {
+      j->sn[0] += i && i % each == 0 && i / each <= times && k == 2 ? 3 : 0;
+      add(j, 0, k == 3, i * STEP_MS + k * STEP_MS / 4 + (i * 7 + k) % 5 * 0.01, 15);
+    }
+  pass(j);
+  const bool unknown = j->rank.gaps_unknown;
+  free_job(j);
+  return unknown;
+}
+
+static void test_missing_records(void **state) {
+  (void)state;
+  assert_true(are_gaps_unknown(10, STEPS));
+  assert_false(are_gaps_unknown(10, 2));
+  assert_false(are_gaps_unknown(1, STEPS)); /* a size that is left out */
+  assert_false(are_gaps_unknown(STEPS, 0));
+}
+
 /* Goes through what was added; returns how many pauses the rank has, and frees the job. */
 static uint32_t count_pauses(struct job *j) {
   uint32_t pauses = 0;
@@ -287,6 +312,7 @@ int main(void) {
       cmocka_unit_test(test_several_long_ones),
       cmocka_unit_test(test_gap_beside_operations),
       cmocka_unit_test(test_calls),
+      cmocka_unit_test(test_missing_records),
       cmocka_unit_test(test_gap_before_gradients),
       cmocka_unit_test(test_longest_of_link),
   };

@@ -11,8 +11,15 @@
 #include "exporter/model/sums/blame/causes.h"
 #include "exporter/model/sums/blame/peer_groups.h"
 
-enum { RANKS = 8, OF_TEAM = 4, SLOTS = 4, PLACES = 16, BINS = 16 };
-enum { WORLD, ALL, TEAM, ACROSS = TEAM + RANKS / OF_TEAM, COMMS = ACROSS + OF_TEAM };
+enum { RANKS = 8, OF_TEAM = 4, SLOTS = 5, PLACES = 16, BINS = 16 };
+enum {
+  WORLD,
+  ALL,
+  TEAM,
+  ACROSS = TEAM + RANKS / OF_TEAM,
+  NORM = ACROSS + OF_TEAM,
+  COMMS = NORM + RANKS / OF_TEAM
+};
 
 struct job {
   struct ni_blame b;
@@ -95,6 +102,22 @@ static void test_ring_is_no_pipeline(void **state) {
     assert_int_equal(x->b.n_classes, weights ? 1 : RANKS);
     free_job(x);
   }
+}
+
+/* A norm of each pipeline, as its gradients need one, does not make one stage of all. */
+static void test_norm_joins_no_stages(void **state) {
+  (void)state;
+  struct job *x = new_job();
+  for (uint32_t r = 0; r < RANKS; r++) {
+    add_ring(x, r);
+    (void)add_slot(x, r, NORM + r / OF_TEAM, 400);
+    (void)add_slot(x, r, ACROSS + r % OF_TEAM, 1 << 18);
+    x->comm[TEAM + r / OF_TEAM].n_ranks = OF_TEAM;
+  }
+  assert_int_equal(ni_group_peers(&x->b), 0);
+  assert_true(x->b.stages);
+  assert_int_equal(x->b.n_classes, OF_TEAM); /* gradients join the stages of both pipelines */
+  free_job(x);
 }
 
 /* A replica with half as many tokens again is compared with those with which it adds up gradients. */
@@ -207,6 +230,45 @@ static void test_lead_of_half(void **state) {
 }
 
 /*
+ * A rank is 5 ms late when its step begins, and others are as far ahead of it in all places, of 1.7 ms each.
+ * Beside these they compute for 58 ms, and it for `rest_us` longer. Returns how far its gaps are what it is late
+ * by: from 0, which is once, to 1.
+ */
+static float find_apart(float rest_us) {
+  enum { LATE = RANKS - 1, EACH_US = 1700, MORE_US = 5000, REST_US = 58000 };
+  struct job *x = new_job();
+  struct ni_causes out = {.crowded = calloc(BINS, sizeof *out.crowded)};
+  x->b.beyond_us = calloc(RANKS * BINS, sizeof *x->b.beyond_us);
+  x->b.n_classes = 1;
+  x->b.bins = x->b.steps = BINS;
+  x->b.bin_steps = 1;
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const float more = r == LATE ? MORE_US : 0;
+    x->rank[r].team = NI_BLAME_NONE;
+    x->rank[r].n_places = PLACES;
+    x->rank[r].idle_us = BINS * (REST_US + (r == LATE ? rest_us : 0) + PLACES * (EACH_US + more));
+    for (uint32_t k = 0; k < PLACES; k++)
+      x->place[r][k] = (struct ni_blame_place){
+          .name = k + 1, .at = k + 1, .order = k, .usual_us = EACH_US + more, .mean_us = EACH_US + more};
+    for (uint32_t k = 0; k < BINS; k++)
+      x->cell[r][k] = (struct ni_blame_cell){.start_ns = 1 + k * INT64_C(62500000), .places = PLACES};
+  }
+  assert_int_equal(ni_find_late_ranks(&x->b, &out), 0);
+  assert_int_equal(out.n, 1);
+  assert_true(out.item[0].kind == NI_FIND_LATE_RANK && out.item[0].of == LATE);
+  const float apart = out.item[0].lead.apart;
+  ni_causes_free(&out);
+  free_job(x);
+  return apart;
+}
+
+static void test_late_once(void **state) {
+  (void)state;
+  assert_true(find_apart(5000) <= 0);
+  assert_true(find_apart(3 * 58000) > 0.9f); /* it computes for longer wherever it does */
+}
+
+/*
  * Two hosts, whose ranks take turns, so that a team lies on both. `more_us` longer than 10 ms is what the
  * ranks of the first team take in each step.
  */
@@ -260,7 +322,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_ring_is_no_pipeline), cmocka_unit_test(test_large_replica),
       cmocka_unit_test(test_host_of_stages),      cmocka_unit_test(test_lead_of_half),
-      cmocka_unit_test(test_late_together),
+      cmocka_unit_test(test_late_together),       cmocka_unit_test(test_norm_joins_no_stages),
+      cmocka_unit_test(test_late_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "peer_groups.h"
 #include "exporter/model/sums/ranks/quantile.h"
@@ -18,6 +19,18 @@ struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, en
   c->item[c->n] = (struct ni_cause){
       .kind = kind, .level = level, .of = of, .other = NI_BLAME_NONE, .lead = {.part = 1, .apart = 1}};
   return &c->item[c->n++];
+}
+
+static void free_cause(struct ni_cause *c) {
+  free(c->item);
+  free(c->unmatched);
+  free(c->at);
+  free(c->pauses_at);
+}
+
+void ni_cause_remove(struct ni_causes *causes, struct ni_cause *c) {
+  free_cause(c);
+  memmove(c, c + 1, (size_t)(&causes->item[--causes->n] - c) * sizeof *c);
 }
 
 void ni_cause_take_delay(struct ni_cause *c, const struct ni_cause *from) {
@@ -130,6 +143,11 @@ static bool is_near_any_cause(const struct clock_costs *w, uint32_t bin) {
   const bool before = bin > 0 && w->causes[bin - 1];
   const bool after = bin + 1 < w->b->bins && w->causes[bin + 1];
   return w->causes[bin] || (!w->dense && (before || after));
+}
+
+/* Steps that have more to do are what the job does: others are measured by these as by any. */
+static bool is_of_steps(const struct ni_cause *c) {
+  return c->kind == NI_FIND_UNEVEN && c->level == NI_LEVEL_JOB;
 }
 
 static bool is_near_cause(const struct clock_costs *w, const struct ni_cause *c, uint32_t bin) {
@@ -271,6 +289,10 @@ static void bound_by_clock(const struct clock_costs *w, const struct ni_causes *
   c->most_us = fmax(0, inside - baseline) * seen + apart * sqrt(seen);
 }
 
+static bool is_counted_with_others(const struct ni_blame *b, const struct ni_cause *c) {
+  return ni_cause_comes_and_goes(b, c) && !is_of_steps(c);
+}
+
 int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes) {
   struct clock_costs w = {.b = b};
   bool any = false;
@@ -284,15 +306,16 @@ int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes) {
     w.quiet = w.us + b->bins;
     ni_causes_bin_lengths(b, w.us);
     for (uint32_t i = 0; i < causes->n; i++)
-      for (uint32_t k = 0; k < b->bins && ni_cause_comes_and_goes(b, &causes->item[i]); k++)
+      for (uint32_t k = 0; k < b->bins && is_counted_with_others(b, &causes->item[i]); k++)
         w.causes[k] |= ni_cause_is_active(&causes->item[i], k);
     w.first = count_first_bins(w.us, w.causes, b->bins, w.quiet);
     w.dense = is_dense(&w);
     for (uint32_t i = 0; i < causes->n; i++)
       if (ni_cause_comes_and_goes(b, &causes->item[i])) {
         struct ni_cause *c = &causes->item[i];
-        count_clock_cost(&w, c);
-        if (c->not_clocked && c->most_us > 0 && !c->links)
+        if (!is_of_steps(c))
+          count_clock_cost(&w, c);
+        if (is_of_steps(c) || (c->not_clocked && c->most_us > 0 && !c->links))
           count_clock_cost_alone(&w, c);
       }
     for (uint32_t i = 0; i < causes->n; i++)
@@ -306,12 +329,8 @@ int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes) {
 }
 
 void ni_causes_free(struct ni_causes *c) {
-  for (uint32_t i = 0; i < c->n; i++) {
-    free(c->item[i].item);
-    free(c->item[i].unmatched);
-    free(c->item[i].at);
-    free(c->item[i].pauses_at);
-  }
+  for (uint32_t i = 0; i < c->n; i++)
+    free_cause(&c->item[i]);
   free(c->crowded);
   c->crowded = NULL;
 }

@@ -144,6 +144,10 @@
  */
 #define NI_CAUSE_OF_LARGEST 0.1
 #define NI_CAUSE_OF_LARGEST_COST 5e-3
+/*
+ * So have links that drop. Ranks that wait for somebody else then come late to messages, and these look slow.
+ */
+#define NI_CAUSE_DROP_SMALL 1e-2
 #define NI_CAUSES_MAX 64u
 
 /*
@@ -198,8 +202,9 @@ struct ni_cause {
   bool in_place; /* of periodic work: each time in the same place of the step */
   /* of periodic work: no other host does it, and nothing that programs do is of this one */
   bool of_host_alone;
-  bool one_by_one; /* bursts are of one bin, mostly */
-  float of_run;    /* bins that are hit, as a share */
+  bool of_rank_alone; /* the same of a rank */
+  bool one_by_one;    /* bursts are of one bin, mostly */
+  float of_run;       /* bins that are hit, as a share */
   /*
    * By how much own time of a step is longer than its baseline, and that as a share of the baseline. Links:
    * share alone, of transfers. Pauses: excess_us alone, of one pause.
@@ -265,6 +270,8 @@ struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, en
                               uint32_t of);
 /* When c is late and by how much: as `from` has it. */
 void ni_cause_take_delay(struct ni_cause *c, const struct ni_cause *from);
+/* Those behind it move up. */
+void ni_cause_remove(struct ni_causes *causes, struct ni_cause *c);
 int ni_cause_add_item(struct ni_cause *c, uint32_t item);
 int ni_cause_add_unmatched(struct ni_cause *c, uint32_t link);
 

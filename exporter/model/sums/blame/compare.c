@@ -45,6 +45,13 @@ enum { LEAD_PLACES_MIN = 4 };
 #define LEAD_MOST 0.9
 
 /*
+ * Late once: beside the places that are compared it is late by less than this part of the rate of these, and
+ * by so many times what it is late by in one of them at most.
+ */
+#define ONCE_RATE 0.2f
+#define ONCE_MORE 2.0f
+
+/*
  * Own time in all is compared with that of so many ranks or more. A rank has to be beyond their lower
  * quartile by so many times what lies between that one and the upper one.
  */
@@ -258,13 +265,47 @@ static struct ni_lead estimate_late_rate(const struct member_place *at, size_t n
   return (struct ni_lead){.rate = (float)(late / (all - late)), .of_sum = (float)fmin(1, late / sum)};
 }
 
+/* What a rank does in a step beside the places that are compared, us. */
+struct rest_of_step {
+  float mine, others;
+};
+
+static float measure_rest(const struct ni_blame_rank *o, const struct member_place *at, size_t n) {
+  float us = (float)(o->idle_us / o->n_steps);
+  for (size_t i = 0; i < n; i++)
+    us -= isnan(at[i].times) ? 0 : at[i].mean_us;
+  return us;
+}
+
+/*
+ * It is late once, as where its input comes late, and others that compute on are as far ahead of it in all
+ * places: its gaps are longer by the same time there, and by no more where it computes for far longer. A rank
+ * that is slow is so by a part of what it computes.
+ */
+static bool is_late_once(const struct member_place *at, size_t n, struct rest_of_step rest) {
+  float others = 0, more = 0;
+  uint32_t compared = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (isnan(at[i].times))
+      continue;
+    more += at[i].times;
+    others += at[i].mean_us - at[i].times;
+    compared++;
+  }
+  const float usual = more / (float)compared, beyond = rest.mine - rest.others;
+  const bool is_known = compared >= LEAD_PLACES_MIN && more > 0 && rest.others > others;
+  const bool is_as_much = beyond <= ONCE_MORE * usual;
+  return is_known && is_as_much && beyond * others < ONCE_RATE * more * rest.others;
+}
+
 /*
  * How far others get ahead of a rank that has one communicator only, and computes while operations run. They
  * get ahead of a late one from place to place, until they wait for an operation, and each of its gaps is
  * longer by all of that. Then it is late by the longest of these gaps, not by their sum. at: its places, in
  * order; step_us: of its step.
  */
-static struct ni_lead find_lead(const struct member_place *at, size_t n, float step_us) {
+static struct ni_lead find_lead(const struct member_place *at, size_t n, float step_us,
+                                struct rest_of_step rest) {
   float most = 0, first = 0;
   double sum = 0, own = 0;
   uint32_t longer = 0;
@@ -283,7 +324,28 @@ static struct ni_lead find_lead(const struct member_place *at, size_t n, float s
   float rise = first * (float)longer / (float)sum;
   lead.part = (float)(most / sum);
   lead.apart = fminf(1, fmaxf(0, (rise - LEAD_RISES) / (LEAD_FLAT - LEAD_RISES)));
+  if (is_late_once(at, n, rest))
+    lead.apart = 0;
   return lead;
+}
+
+/* Fills w->lead. at: places of all members, by rank and order; scratch: of members. */
+static void find_leads(const struct ni_blame *b, struct ni_compared *w, const struct member_place *at,
+                       size_t n, float *scratch) {
+  size_t members = 0;
+  for (size_t from = 0, to; from < n; from = to) {
+    for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
+    scratch[members++] = measure_rest(&b->rank[at[from].rank], at + from, to - from);
+  }
+  const float others = ni_blame_quantile(scratch, members, 0.5);
+  for (size_t from = 0, to; from < n; from = to) {
+    for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
+    const struct ni_blame_rank *o = &b->rank[at[from].rank];
+    const float step = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
+    const struct rest_of_step rest = {measure_rest(o, at + from, to - from), others};
+    w->lead[at[from].rank] = o->n_slots == 1 ? find_lead(at + from, to - from, step, rest)
+                                             : (struct ni_lead){.part = 1, .apart = 1};
+  }
 }
 
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
@@ -341,13 +403,7 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
   }
   compare_whole_own_time(b, w, sums, step_us);
   qsort(at, n, sizeof *at, by_order);
-  for (size_t from = 0, to; from < n; from = to) {
-    for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
-    const struct ni_blame_rank *o = &b->rank[at[from].rank];
-    const float step = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
-    w->lead[at[from].rank] =
-        o->n_slots == 1 ? find_lead(at + from, to - from, step) : (struct ni_lead){.part = 1, .apart = 1};
-  }
+  find_leads(b, w, at, n, step_us);
   free(at);
   free(middle);
   free(sums);

@@ -162,9 +162,12 @@ static void put_periodic(struct ni_put_text *w, const struct ni_blame *b, const 
     ni_put(w, "as an evaluation is");
   else if (f->note)
     ni_put(w, "as a checkpoint is");
+  else if (c->in_place)
+    ni_put(w, "which no other host does, as input that comes late");
+  else if (c->excess_us >= NI_SPELLS_NOTE_US)
+    ni_put(w, "which no other rank does");
   else
-    ni_put(w,
-           c->in_place ? "which no other host does, as input that comes late" : "as garbage collection is");
+    ni_put(w, "as garbage collection is");
 }
 
 static void put_throttling(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
@@ -206,6 +209,14 @@ static void put_calls(struct ni_put_text *w, const struct ni_cause *c, bool one)
 static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
                        const struct ni_finding *f) {
   const bool one = c->level == NI_LEVEL_RANK;
+  char time[32];
+  if (c->level == NI_LEVEL_JOB) {
+    ni_put(w,
+           "steps differ: in %u of %u all ranks take longer, by %s in the mean, as where a batch has longer ",
+           c->bins_hit, b->steps, ni_duration_text(c->excess_us, time));
+    ni_put(w, "sequences; uneven work, not slow ranks");
+    return;
+  }
   if (!one && c->more_bytes <= 0) {
     put_ranks(w, f, b->s);
     ni_put(w, ", all that some communicators join,");
@@ -229,7 +240,8 @@ static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const st
 /* "transfers take 2.31 times as long", "transfers were slow 3 times, then 4.8 times as long" */
 static void put_slowdown(struct ni_put_text *w, const struct ni_cause *c) {
   if (c->kind == NI_FIND_FLAPPING)
-    ni_put(w, " were slow %u times, then %.3g times as long", c->bins_hit, 1 + c->share);
+    ni_put(w, " were slow %u times, then %.*f times as long", c->bins_hit, c->share < 9 ? 1 : 0,
+           1 + c->share);
   else
     ni_put(w, " take %.2f times as long", 1 + c->share);
 }
@@ -587,6 +599,9 @@ static bool is_worth_saying(const struct ni_blame *b, const struct ni_cause *c,
   if (c->rest && cost < NI_CAUSE_REST_COST)
     return false;
   if (!c->links && cost < NI_CAUSE_OF_LARGEST_COST && c->cost_us < NI_CAUSE_OF_LARGEST * largest_us)
+    return false;
+  const bool is_small = cost < NI_CAUSE_DROP_SMALL && c->cost_us < NI_CAUSE_OF_LARGEST * largest_us;
+  if (c->kind == NI_FIND_FLAPPING && is_small)
     return false;
   if (c->links && c->link == NI_FIND_SLOW_COMM)
     return cost >= NI_CAUSE_LINK_SMALL_COST;

@@ -21,8 +21,9 @@
 /* Ranks are late by one thing where the least late one has this part of what the latest one has. */
 #define ALIKE_LEAST 0.5f
 enum {
-  LATER_MIN = 2,   /* one rank elsewhere that is later than a host's may have another cause */
-  TOGETHER_MIN = 3 /* two late ranks may have a cause each */
+  LATER_MIN = 2,    /* one rank elsewhere that is later than a host's may have another cause */
+  TOGETHER_MIN = 3, /* two late ranks may have a cause each */
+  ALIKE_OF_TEN = 8  /* of those that are late together so many are about as late */
 };
 
 /* It is late in this bin of its interval: in bursts only in some of them. */
@@ -428,16 +429,20 @@ static int name_uneven_replicas(struct ni_lateness *w, struct ni_causes *out) {
   return e;
 }
 
-/* All ranks of this part are about as late as each other, and there are enough of them. */
+/*
+ * Nearly all ranks of this part are about as late as each other, and there are enough of them. Of the first
+ * stage less is seen: what it waits for when a step begins is not known.
+ */
 static bool are_late_alike(const struct ni_lateness *w, const uint32_t *part, uint32_t of) {
-  float least = INFINITY, most = 0;
-  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
-    if (part[i] != of)
-      continue;
-    least = fminf(least, w->late[i].share);
-    most = fmaxf(most, w->late[i].share);
-  }
-  return count_members(w, part, of) >= TOGETHER_MIN && least >= ALIKE_LEAST * most;
+  const uint32_t members = count_members(w, part, of);
+  float most = 0;
+  uint32_t alike = 0;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++)
+    if (part[i] == of)
+      most = fmaxf(most, w->late[i].share);
+  for (uint32_t i = 0; i < w->b->n_ranks; i++)
+    alike += part[i] == of && w->late[i].share >= ALIKE_LEAST * most;
+  return members >= TOGETHER_MIN && alike * 10 >= members * ALIKE_OF_TEN;
 }
 
 /*

@@ -516,6 +516,16 @@ int ni_lateness_begin(struct ni_lateness *w, const struct ni_blame *b, const boo
   return has_room && has_room_to_compare ? ni_launches_begin(&w->launches, b) : -ENOMEM;
 }
 
+/* Where many records of a rank are missing an operation that is not there looks like time of its own. */
+static void clear_unknown_gaps(struct ni_lateness *w) {
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    if (!w->b->rank[i].gaps_unknown)
+      continue;
+    free(w->late[i].hit);
+    w->late[i] = (struct ni_rank_lateness){.n_peers = w->late[i].n_peers};
+  }
+}
+
 int ni_lateness_judge(struct ni_lateness *w) {
   const struct ni_blame *b = w->b;
   int e = 0;
@@ -525,7 +535,10 @@ int ni_lateness_judge(struct ni_lateness *w) {
     e = judge_teams(w);
   if (e == 0)
     judge_launches(w);
-  return e == 0 ? judge_calls(w) : e;
+  if (e == 0)
+    e = judge_calls(w);
+  clear_unknown_gaps(w);
+  return e;
 }
 
 void ni_lateness_end(struct ni_lateness *w) {

@@ -148,10 +148,32 @@ static bool carries_weights(const struct ni_blame_rank *o, uint32_t comm) {
   return 2 * here > all && here >= WEIGHTS_OF_MESSAGES * messages;
 }
 
-/* By collectives, two ranks with the same work. */
-static bool joins_peers(const struct ni_blame *b, const struct comm_seat *x, const struct comm_seat *y) {
+/*
+ * Both have messages to their neighbours on one communicator, which not all ranks are in: they are stages of
+ * one pipeline. So what joins them as well is a norm of the whole model, or the embedding that the first
+ * stage and the last one share.
+ */
+static bool are_of_one_pipeline(const struct ni_blame *b, uint32_t rank, uint32_t other, uint32_t judged) {
+  const struct ni_blame_rank *x = &b->rank[rank], *y = &b->rank[other];
+  for (uint32_t i = 0; i < x->n_slots; i++) {
+    const uint32_t comm = x->slot[i].comm;
+    if (!is_in_pipeline(x, i) || b->s->comm[comm].n_ranks >= (int32_t)judged)
+      continue;
+    for (uint32_t k = 0; k < y->n_slots; k++)
+      if (y->slot[k].comm == comm && is_in_pipeline(y, k))
+        return rank != other;
+  }
+  return false;
+}
+
+/* By collectives of parameters, or of what the ranks of one stage share: two ranks with the same work. */
+static bool joins_peers(const struct ni_blame *b, const struct comm_seat *x, const struct comm_seat *y,
+                        uint32_t members, uint32_t judged) {
   const bool by_messages = x->messages || y->messages;
-  return !by_messages && b->rank[x->rank].signature == b->rank[y->rank].signature;
+  if (by_messages || b->rank[x->rank].signature != b->rank[y->rank].signature)
+    return false;
+  const bool by_weights = x->weights && y->weights;
+  return by_weights || (members < judged && !are_of_one_pipeline(b, x->rank, y->rank, judged));
 }
 
 /*
@@ -171,8 +193,7 @@ static bool join_ranks(const struct ni_blame *b, struct comm_seat *seat, uint32_
         uint32_t x = find_root(up, seat[from].rank), y = find_root(up, seat[i].rank);
         if (pass == 1)
           stages |= seat[i].messages && x != y;
-        else if ((members < judged || (seat[from].weights && seat[i].weights)) &&
-                 joins_peers(b, &seat[from], &seat[i]))
+        else if (joins_peers(b, &seat[from], &seat[i], members, judged))
           up[x < y ? y : x] = x < y ? x : y;
       }
     }

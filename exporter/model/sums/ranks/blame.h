@@ -156,8 +156,9 @@ struct ni_blame_sampled {
 struct ni_blame_rank {
   uint32_t process;      /* in the result */
   bool judged, no_start; /* has start times, steps and own time; some operations state no start */
-  bool sizes_differ;     /* what it does in one step it does not in another, as by requests of inference */
-  const char *why_not;   /* else; a constant */
+  bool gaps_unknown; /* many of its records are missing, and what it did then: nobody is named by its gaps */
+  bool sizes_differ; /* what it does in one step it does not in another, as by requests of inference */
+  const char *why_not; /* else; a constant */
   struct ni_blame_slot *slot;
   uint32_t n_slots;
   const char **token_func;            /* of each token: what it is, */

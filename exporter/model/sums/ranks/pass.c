@@ -12,6 +12,11 @@
 #include "places.h"
 #include "quantile.h"
 
+/*
+ * Where records are missing in so many spells, which are more than so many steps apart, and before one
+ * operation in so many, a rank's gaps say nothing of it.
+ */
+enum { MISS_SPELLS = 4, MISSES_APART = 3, MISSES_ONE_IN = 1000 };
 #define CYCLE_NEW 0.05f /* how far one more moves the baseline of cycles */
 #define OWN_PART 0.6f   /* of the time that a rank was idle for longer */
 /* An operation is long if it takes so many times as long as the quickest one of its size did until then. */
@@ -69,6 +74,9 @@ struct rank_pass {
   int64_t called_ns[NI_BLAME_SLOTS]; /* the last call; 0: none yet */
   float call_us[CALLS_OF_BIN];       /* from call to call, of the bin */
   uint32_t n_calls;
+  uint64_t misses;      /* times that records are missing (places.h), */
+  uint32_t miss_spells; /* and spells of them, */
+  uint32_t missed_step; /* the last of which is in this step */
   size_t cap_sample, cap_cells, cap_incidents;
 };
 
@@ -445,6 +453,14 @@ static void count_call(struct rank_pass *x, const struct ni_blame_op *op) {
   *last = op->called_ns;
 }
 
+/* Where a host's clock is set back records come in another order for a while, and some seem to be missing. */
+static void count_miss(struct rank_pass *x, const struct ni_place_gap *g) {
+  if (!g->misses)
+    return;
+  x->miss_spells += x->misses++ == 0 || x->step > x->missed_step + MISSES_APART;
+  x->missed_step = x->step;
+}
+
 static int count_operation(struct rank_pass *x, struct ni_blame_op *op) {
   struct ni_blame_rank *o = x->out;
   struct ni_blame_slot *s = &o->slot[op->slot];
@@ -461,6 +477,7 @@ static int count_operation(struct rank_pass *x, struct ni_blame_op *op) {
   ni_anchor_update(s, coll ? o->token_hash[op->token] | 1 : NI_BLAME_MESSAGE, op->sn, x->step, x->in_step);
   x->in_step++;
   const struct ni_place_gap g = ni_places_measure_gap(&x->places, op);
+  count_miss(x, &g);
   struct ni_blame_cell *c = &o->cell[x->bin];
   if (!c->start_ns)
     c->start_ns = op->start_ns;
@@ -740,6 +757,8 @@ static int finish_rank(struct rank_pass *x) {
   sign_work(x);
   if ((e = check_sizes_differ(x)) < 0)
     return e;
+  const bool is_whole = !x->b->messages_left_out && !x->b->collectives_left_out;
+  o->gaps_unknown = is_whole && x->miss_spells >= MISS_SPELLS && x->misses * MISSES_ONE_IN > o->ops;
   o->judged = o->n_places > 0 && o->n_steps >= 5;
   if (!o->judged)
     o->why_not = "nothing lies between its operations";

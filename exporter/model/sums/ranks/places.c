@@ -9,6 +9,8 @@
 
 /* of the own time in places that are alone: then only these are compared */
 #define ALONE_PART 0.4
+/* What is more than that in a row has changed places, as where a host's clock was set back. */
+enum { MISSING_MOST = 1000 };
 /* What is extra makes its steps longer by an operation in nine of ten. */
 enum { EXTRA_OF_TEN = 9 };
 #define SAME_LAYER 0.025f /* baselines of places with the same layers differ by no more */
@@ -315,13 +317,23 @@ static struct ni_place_end find_late_end(const struct ni_places *x, const struct
   return e.ns > main.ns ? e : main;
 }
 
+/* Where the log states which message is which. Those of a group come in any order. */
+static bool misses_messages(struct ni_places *x, const struct ni_blame_op *op) {
+  uint64_t *last = &x->last_pair[op->slot];
+  const bool misses = op->paired && *last && op->sn > *last && op->sn - *last < MISSING_MOST;
+  if (op->paired)
+    *last = op->sn + 1;
+  return misses;
+}
+
 /*
  * Is no record of its function missing before it, or as many as each time in its place? What lies between is
  * not known else. Where as many are missing each time, as a size that is left out, all its ranks had as many
  * operations there, and waited for each other in them: the rank's own time is what it was late by in the last
  * part. Messages of a group come in any order.
  */
-static bool follows_last_record(struct ni_places *x, const struct ni_blame_op *op, uint32_t key) {
+static bool follows_last_record(struct ni_places *x, const struct ni_blame_op *op, uint32_t key,
+                                bool *misses) {
   const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
   uint64_t *sn = last_sn_of(x, op);
   const uint64_t missing = coll && *sn ? op->sn - *sn : 0;
@@ -329,6 +341,7 @@ static bool follows_last_record(struct ni_places *x, const struct ni_blame_op *o
   if (key != NI_BLAME_NONE)
     x->key[key].missing = missing;
   *sn = op->sn + 1;
+  *misses = coll ? !follows && missing < MISSING_MOST : misses_messages(x, op);
   return follows;
 }
 
@@ -365,7 +378,7 @@ struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_b
     g.main = find_late_end(x, op, group, u->us, g.main);
   x->key_of_group[group] = g.key;
   x->main_of_group[group] = g.main;
-  const bool follows = follows_last_record(x, op, g.key);
+  const bool follows = follows_last_record(x, op, g.key, &g.misses);
   const bool has_own_time = follows && g.main.ns && !with && g.key != NI_BLAME_NONE;
   if (!has_own_time)
     return g;

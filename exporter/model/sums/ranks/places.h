@@ -92,16 +92,18 @@ struct ni_places {
   struct ni_place_end main_of_group[NI_BLAME_SLOTS]; /* which waited for the same */
   uint32_t position[NI_BLAME_SLOTS];
   /* last_sn: of a function, + 1; 0: none yet */
+  uint64_t last_pair[NI_BLAME_SLOTS]; /* number of a message where the log states it, + 1; 0: none yet */
   uint64_t index[NI_BLAME_SLOTS], base[NI_BLAME_SLOTS], last_sn[NI_BLAME_FUNCTIONS];
 };
 
 /* What precedes an operation. ns; -1: not known. */
 struct ni_place_gap {
-  int64_t own;              /* since the last end of what it waits for */
-  int64_t idle;             /* since anything ended or started */
-  int64_t cycle;            /* since the operation before the last one on its slot began */
-  uint32_t key;             /* NI_BLAME_NONE: there are too many */
-  bool extra;               /* the operation is */
+  int64_t own;   /* since the last end of what it waits for */
+  int64_t idle;  /* since anything ended or started */
+  int64_t cycle; /* since the operation before the last one on its slot began */
+  uint32_t key;  /* NI_BLAME_NONE: there are too many */
+  bool extra;    /* the operation is */
+  bool misses;   /* records of its function are missing before it, other than in its place each time */
   struct ni_place_end main; /* what it waited for */
 };
 

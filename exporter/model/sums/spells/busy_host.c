@@ -8,8 +8,6 @@
 #include "spells.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Of the bins in which the network is slow the host pauses in so many, */
 #define BUSY_SAME 0.75f
@@ -38,14 +36,6 @@ static bool are_in_same_bins(const struct ni_blame *b, const struct ni_cause *pa
   }
   const float in_slow = (float)both / (float)slow;
   return in_slow >= BUSY_SAME && in_slow * (float)(b->bins - slow) >= BUSY_MORE * (float)pauses_alone;
-}
-
-static void remove_one(struct ni_causes *causes, struct ni_cause *c) {
-  free(c->item);
-  free(c->unmatched);
-  free(c->at);
-  free(c->pauses_at);
-  memmove(c, c + 1, (size_t)(&causes->item[--causes->n] - c) * sizeof *c);
 }
 
 /* A host that pauses, or whose CPUs are busy, now and then. */
@@ -82,6 +72,6 @@ void ni_find_busy_host(const struct ni_blame *b, struct ni_causes *causes) {
     c->to = crowded->to > c->to ? crowded->to : c->to;
     c->most_us = 0; /* what the transfers cost has no bound by the pauses */
     c->crowded = fmaxf(c->crowded, crowded->share);
-    remove_one(causes, crowded);
+    ni_cause_remove(causes, crowded);
   }
 }

@@ -69,7 +69,8 @@ static bool is_named(const struct ni_causes *out, const struct ni_spell_moment *
   for (uint32_t i = 0; i < out->n; i++) {
     const struct ni_cause *c = &out->item[i];
     uint32_t there = 0;
-    for (uint32_t k = 0; k < n && c->level == NI_LEVEL_JOB; k++)
+    const bool is_periodic = c->level == NI_LEVEL_JOB && c->kind == NI_FIND_PERIODIC;
+    for (uint32_t k = 0; k < n && is_periodic; k++)
       there += ni_cause_is_active(c, at[k].step);
     if (there * 2 > n)
       return true;

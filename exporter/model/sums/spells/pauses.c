@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/model/sums/ranks/quantile.h"
 #include "spells.h"
 
@@ -235,7 +236,8 @@ static void mark_moments(const struct pause_judge *w, const struct rank_pauses *
   uint32_t moments = 0;
   for (uint32_t i = 0; i < p->n; i++)
     moments += p->in[i] == periodic;
-  const uint32_t beside = (float)(3 * moments) <= NI_CAUSE_NOW_AND_THEN * (float)b->bins ? 1 : 0;
+  const bool is_rare = (float)(3 * moments) <= NI_CAUSE_NOW_AND_THEN * (float)b->bins;
+  const uint32_t beside = is_rare && c->kind != NI_FIND_UNEVEN;
   for (uint32_t i = 0; i < p->n; i++) {
     uint32_t bin = p->at[i].step / b->bin_steps;
     if (p->in[i] != periodic || bin >= b->bins)
@@ -244,6 +246,17 @@ static void mark_moments(const struct pause_judge *w, const struct rank_pauses *
       most[bin] = p->at[i].us;
     for (uint32_t k = bin > beside ? bin - beside : 0; k <= bin + beside && k < b->bins; k++)
       c->at[k] = true;
+  }
+}
+
+/* Not all pauses of the rank are kept, but the longest: each bin says how long it paused in all. */
+static void mark_all_bins(const struct ni_blame *b, uint32_t rank, struct ni_cause *c, float *most) {
+  for (uint32_t k = 0; k < b->bins; k++) {
+    const struct ni_blame_cell *x = ni_blame_cell_at(b, rank, k);
+    if (!x || !(x->burst > NI_BLAME_BURST_US))
+      continue;
+    c->at[k] = true;
+    most[k] = fmaxf(most[k], x->burst);
   }
 }
 
@@ -258,6 +271,8 @@ static int fill_pause_cause(const struct pause_judge *w, struct ni_cause *c, con
     if (!member[i])
       continue;
     mark_moments(w, &w->of[i], periodic, c, most);
+    if (!periodic && b->rank[i].incidents > b->rank[i].n_incidents)
+      mark_all_bins(b, i, c, most);
     e = ni_cause_add_item(c, i);
   }
   for (uint32_t k = 0; e == 0 && k < b->bins; k++)
@@ -296,9 +311,25 @@ static bool has_fixed_place(const struct rank_pauses *p, const struct ni_blame_r
   return there * 10 >= n * IN_PLACE_OF_TEN;
 }
 
+/* Fills a cause that is the job's: when it is at work, and who takes part. */
+static int fill_common_cause(const struct pause_judge *w, struct ni_cause *c, bool periodic) {
+  const struct ni_blame *b = w->b;
+  c->n_peers = w->judged;
+  c->to = b->bins;
+  float *most = calloc(b->bins + 1, sizeof *most);
+  c->at = calloc(b->bins + 1, sizeof *c->at);
+  int e = most && c->at ? 0 : -ENOMEM;
+  if (e == 0)
+    mark_moments(w, &w->all, periodic, c, most);
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (w->of[i].job * 4 >= w->all.n * TOGETHER_OF_FOUR)
+      e = ni_cause_add_item(c, i);
+  free(most);
+  return e;
+}
+
 /* What nearly all ranks do each so many steps. */
 static int name_common_period(struct pause_judge *w, struct ni_causes *out) {
-  const struct ni_blame *b = w->b;
   if (!w->all.period.steps)
     return 0;
   struct ni_cause *c = ni_cause_add(out, NI_FIND_PERIODIC, NI_LEVEL_JOB, 0);
@@ -307,18 +338,26 @@ static int name_common_period(struct pause_judge *w, struct ni_causes *out) {
   c->period = w->all.period.steps;
   c->bins_hit = w->all.period.n;
   c->excess_us = w->all.period.us;
-  c->n_peers = w->judged;
-  c->to = b->bins;
-  float *most = calloc(b->bins + 1, sizeof *most);
-  c->at = calloc(b->bins + 1, sizeof *c->at);
-  int e = most && c->at ? 0 : -ENOMEM;
-  if (e == 0)
-    mark_moments(w, &w->all, true, c, most);
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
-    if (w->of[i].job * 4 >= w->all.n * TOGETHER_OF_FOUR)
-      e = ni_cause_add_item(c, i);
-  free(most);
-  return e;
+  return fill_common_cause(w, c, true);
+}
+
+/*
+ * What nearly all ranks do in some steps, as far from each other as chance has it: these have more to do than
+ * others, as where the longest of a batch says how long all of it takes (ni_settle_uneven_steps()).
+ */
+static int name_uneven_steps(struct pause_judge *w, struct ni_causes *out) {
+  double sum_us = 0;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < w->all.n; i++) {
+    n += !w->all.in[i];
+    sum_us += w->all.in[i] ? 0 : w->all.at[i].us;
+  }
+  struct ni_cause *c =
+      n >= NI_SPELLS_UNEVEN_LEAST ? ni_cause_add(out, NI_FIND_UNEVEN, NI_LEVEL_JOB, 0) : NULL;
+  if (!c)
+    return 0;
+  c->excess_us = (float)(sum_us / n);
+  return fill_common_cause(w, c, false);
 }
 
 /*
@@ -333,6 +372,18 @@ static bool is_own_of_host(const struct pause_judge *w, uint32_t host) {
     if (b->rank[i].judged && ni_blame_host(b, i) == host && ni_blame_global(b, i) == 0)
       return false;
   return !b->stages;
+}
+
+/*
+ * Of what one rank does and no other: a checkpoint is written by rank 0, by the first rank of each host or of
+ * each model, or by all. So one rank alone writes none, unless rank 0 has no log.
+ */
+static bool is_own_of_rank(const struct pause_judge *w, uint32_t rank) {
+  const struct ni_blame *b = w->b;
+  bool has_first = false;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    has_first |= b->rank[i].judged && ni_blame_global(b, i) == 0;
+  return has_first && ni_blame_global(b, rank) != 0;
 }
 
 /* The rank whose period is the longest in time, and all that pause with it. */
@@ -361,6 +412,7 @@ static int name_period(struct pause_judge *w, uint32_t first, bool *member, stru
   c->in_place =
       w->of[first].period.exact && has_fixed_place(&w->of[first], &b->rank[first], true, w->scratch);
   c->of_host_alone = host && is_own_of_host(w, of);
+  c->of_rank_alone = n == 1 && is_own_of_rank(w, of);
   return fill_pause_cause(w, c, member, true);
 }
 
@@ -589,7 +641,7 @@ int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
   int e = w.of && w.scratch && member ? 0 : -ENOMEM;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     w.judged += b->rank[i].judged;
-    if (b->rank[i].judged)
+    if (b->rank[i].judged && !b->rank[i].gaps_unknown)
       e = gather_moments(&w.of[i], &b->rank[i]);
   }
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
@@ -601,9 +653,11 @@ int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
   if (e == 0)
     e = name_common_period(&w, out);
   if (e == 0)
+    e = name_uneven_steps(&w, out);
+  if (e == 0)
     e = name_periods(&w, member, out);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
-    if (!b->rank[i].judged)
+    if (!b->rank[i].judged || b->rank[i].gaps_unknown)
       continue;
     count_longer(&b->rank[i], &w.of[i], !b->waits_unseen);
     w.of[i].often = pauses_in_most_steps(&b->rank[i]);
@@ -634,5 +688,6 @@ bool ni_spells_is_note(const struct ni_cause *c) {
   if (c->kind != NI_FIND_PERIODIC)
     return false;
   const bool is_program = c->in_place && !c->of_host_alone;
-  return c->level == NI_LEVEL_JOB || is_program || c->excess_us >= NI_SPELLS_NOTE_US;
+  const bool is_checkpoint = c->excess_us >= NI_SPELLS_NOTE_US && !c->of_rank_alone;
+  return c->level == NI_LEVEL_JOB || is_program || is_checkpoint;
 }

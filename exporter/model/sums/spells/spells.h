@@ -36,7 +36,8 @@
 #define NI_SPELLS_NOTE_US 4.5e5f /* half a second, less what a GPU still had to do */
 /* of the run: few pauses, but long ones, are named from there on */
 #define NI_SPELLS_LONG_COST 1e-2
-#define NI_SPELLS_COST 2e-3 /* of the run: periodic work is */
+#define NI_SPELLS_UNEVEN_LEAST 4 /* steps that have more to do than others */
+#define NI_SPELLS_COST 2e-3      /* of the run: periodic work is */
 
 struct ni_spell_moment {
   uint32_t step;
@@ -89,6 +90,11 @@ void ni_find_busy_host(const struct ni_blame *b, struct ni_causes *causes);
  * it, the others would have waited within their operations. step: as all ranks number it.
  */
 bool ni_is_team_wait(const struct ni_blame *b, uint32_t rank, uint32_t step);
+/*
+ * Leaves of steps that have more to do than others those that nothing else explains, and removes the cause
+ * where they are few. After all others are found.
+ */
+void ni_settle_uneven_steps(const struct ni_blame *b, struct ni_causes *causes);
 /* Is it told as a note? */
 bool ni_spells_is_note(const struct ni_cause *c);
 

@@ -86,7 +86,7 @@ static bool is_about_own_time(enum ni_finding_kind kind) {
 /* Processes whose lines of the heat map it is about: none where it is no rank's own time. */
 static void put_rows(struct ni_json *j, const char *key, const void *finding, const void *summary) {
   const struct ni_finding *f = finding;
-  const bool is_own = is_about_own_time(f->kind);
+  const bool is_own = is_about_own_time(f->kind) && f->level != NI_LEVEL_JOB;
   (void)summary;
   NI_JSON_ARRAY (j, key)
     for (size_t i = 0; is_own && i < ni_page_at_most(f->n_processes, NI_PAGE_TEXTS); i++)

@@ -105,6 +105,9 @@ static void test_no_peers(void **state) {
   slow_down_host(&x, 3, 0, STEPS);
   for (uint32_t r = SLOW_HOST * EACH; r < (SLOW_HOST + 1) * EACH; r++)
     x.rank[r].cls = 1;
+  x.b.n_classes = 2;
+  assert_int_equal(count_slow(&x), 0);
+  slow_down(&x, SLOW_HOST * EACH, 1 / 3.0f, 0, STEPS); /* nor is it where one of its ranks is quick */
   assert_int_equal(count_slow(&x), 0);
   begin(&x);
   for (uint32_t r = 0; r < RANKS; r++)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "exporter/model/sums/ranks/quantile.h"
 #include "exporter/model/sums/blame/peer_groups.h"
@@ -54,10 +55,20 @@ static size_t fill_peers(const struct ni_blame *b, const float *usual_us, uint32
   return n;
 }
 
+/* Fills least with the quickest rank of each class: who is not far behind that one need not be compared. */
+static void find_quickest(const struct ni_blame *b, const float *usual_us, float *least) {
+  for (uint32_t c = 0; c <= b->n_classes; c++)
+    least[c] = INFINITY;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (is_known(b, usual_us, i) && b->rank[i].cls <= b->n_classes)
+      least[b->rank[i].cls] = fminf(least[b->rank[i].cls], usual_us[i]);
+}
+
 /* How many times as long as its peers it takes; 0: as long as they do, or there are too few of them. */
-static float compare_rank(const struct ni_blame *b, const float *usual_us, uint32_t rank, bool elsewhere,
-                          float *scratch) {
-  if (!is_known(b, usual_us, rank) || b->rank[rank].cls == NI_BLAME_NONE)
+static float compare_rank(const struct ni_blame *b, const float *usual_us, const float *least, uint32_t rank,
+                          bool elsewhere, float *scratch) {
+  const uint32_t cls = b->rank[rank].cls;
+  if (!is_known(b, usual_us, rank) || cls > b->n_classes || usual_us[rank] < NI_CALLS_SLOW * least[cls])
     return 0;
   const size_t n = fill_peers(b, usual_us, rank, elsewhere, scratch);
   if (n < PEERS_MIN)
@@ -73,41 +84,61 @@ static float compare_rank(const struct ni_blame *b, const float *usual_us, uint3
 /* Ranks of a host, and those of them that are slow. */
 struct host_calls {
   uint32_t ranks, slow;
+  bool is_slow; /* as a whole */
 };
 
-static struct host_calls count_slow(const struct ni_blame *b, const float *usual_us, const float *times,
-                                    uint32_t host) {
-  struct host_calls x = {0};
+static void count_slow(const struct ni_blame *b, const float *usual_us, const float *times,
+                       struct host_calls *host) {
+  for (uint32_t h = 0; h < b->s->n_hosts; h++)
+    host[h].ranks = host[h].slow = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
-    if (ni_blame_host(b, i) != host || !is_known(b, usual_us, i))
+    if (!is_known(b, usual_us, i))
       continue;
-    x.ranks++;
-    x.slow += times[i] > 0;
+    host[ni_blame_host(b, i)].ranks++;
+    host[ni_blame_host(b, i)].slow += times[i] > 0;
   }
-  return x;
+}
+
+static void find_slow_hosts(const struct ni_blame *b, struct host_calls *host) {
+  for (uint32_t h = 0; h < b->s->n_hosts; h++) {
+    const bool are_most = (float)host[h].slow >= NI_CAUSE_OF_HOST * (float)host[h].ranks;
+    host[h].is_slow = host[h].ranks >= HOST_RANKS && are_most;
+  }
+}
+
+/* Of hosts that are not slow as a whole one rank alone can be, also beside the others there. */
+static void compare_single_ranks(const struct ni_blame *b, const float *usual_us, const float *least,
+                                 struct host_calls *host, float *times, float *scratch) {
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (!host[ni_blame_host(b, i)].is_slow)
+      times[i] = compare_rank(b, usual_us, least, i, false, scratch);
+  count_slow(b, usual_us, times, host);
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct host_calls *x = &host[ni_blame_host(b, i)];
+    if (!x->is_slow && x->slow != 1)
+      times[i] = 0;
+  }
 }
 
 int ni_calls_compare(const struct ni_blame *b, float *usual_us, float *times) {
   float *scratch = malloc((b->n_ranks + find_most_bins(b) + 1) * sizeof *scratch);
-  if (!scratch)
-    return -ENOMEM;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    usual_us[i] = b->rank[i].judged ? measure_usual(b, i, scratch) : NAN;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    times[i] = compare_rank(b, usual_us, i, true, scratch);
-  for (uint32_t h = 0; h < b->s->n_hosts; h++) {
-    const struct host_calls x = count_slow(b, usual_us, times, h);
-    const bool is_host = x.ranks >= HOST_RANKS && (float)x.slow >= NI_CAUSE_OF_HOST * (float)x.ranks;
-    for (uint32_t i = 0; i < b->n_ranks && !is_host; i++)
-      if (ni_blame_host(b, i) == h)
-        times[i] = compare_rank(b, usual_us, i, false, scratch);
-    const bool is_one = !is_host && count_slow(b, usual_us, times, h).slow == 1;
-    for (uint32_t i = 0; i < b->n_ranks && !is_host && !is_one; i++)
-      if (ni_blame_host(b, i) == h)
-        times[i] = 0;
+  float *least = malloc((b->n_classes + 1) * sizeof *least);
+  struct host_calls *host = calloc(b->s->n_hosts + 1, sizeof *host);
+  const bool had_room = scratch && least && host;
+  if (had_room) {
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      usual_us[i] = b->rank[i].judged ? measure_usual(b, i, scratch) : NAN;
+    find_quickest(b, usual_us, least);
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      times[i] = compare_rank(b, usual_us, least, i, true, scratch);
+    count_slow(b, usual_us, times, host);
+    find_slow_hosts(b, host);
+    compare_single_ranks(b, usual_us, least, host, times, scratch);
   }
   free(scratch);
-  return 0;
+  free(least);
+  free(host);
+  return had_room ? 0 : -ENOMEM;
 }
 
 /* How long one operation of the rank takes, what lies before it included. */
@@ -174,28 +205,23 @@ int ni_calls_find_pauses(const struct ni_blame *b, struct ni_cause *c) {
 
 /* Of a bin: ranks that are known there, and those that take far longer than they usually do. */
 struct busy_ranks {
-  uint32_t here, busy_here, elsewhere, busy_elsewhere;
-  float times; /* sum of how many times as long, of the busy ones here */
+  uint32_t known, busy;
+  float times; /* sum of how many times as long, of the busy ones */
 };
 
-static struct busy_ranks count_busy(const struct ni_blame *b, const float *usual_us, uint32_t host,
-                                    uint32_t bin) {
-  struct busy_ranks x = {0};
-  for (uint32_t i = 0; i < b->n_ranks; i++) {
-    const struct ni_blame_cell *c = is_known(b, usual_us, i) ? ni_blame_cell_at(b, i, bin) : NULL;
+/* Adds the rank's bins. */
+static void count_busy(const struct ni_blame *b, const float *usual_us, uint32_t rank, struct busy_ranks *x) {
+  for (uint32_t k = 0; is_known(b, usual_us, rank) && k < b->bins; k++) {
+    const struct ni_blame_cell *c = ni_blame_cell_at(b, rank, k);
     if (!c || !(c->call_us > 0))
       continue;
-    const bool is_busy = c->call_us >= NI_CALLS_BUSY * usual_us[i];
-    if (ni_blame_host(b, i) != host) {
-      x.elsewhere++;
-      x.busy_elsewhere += is_busy;
+    const float times = c->call_us / usual_us[rank];
+    x[k].known++;
+    if (times < NI_CALLS_BUSY)
       continue;
-    }
-    x.here++;
-    x.busy_here += is_busy;
-    x.times += is_busy ? c->call_us / usual_us[i] : 0;
+    x[k].busy++;
+    x[k].times += times;
   }
-  return x;
 }
 
 /* The bins in which a host is busy. */
@@ -205,21 +231,31 @@ struct busy_host {
   float times; /* mean of the bins: from call to call so many times as long */
 };
 
+/* Most of the host's ranks are busy in the bin, and few of all others are. */
+static bool is_busy_alone(const struct busy_ranks *here, const struct busy_ranks *all) {
+  const uint32_t elsewhere = all->known - here->known, busy_elsewhere = all->busy - here->busy;
+  const bool is_host =
+      here->known >= HOST_RANKS && (float)here->busy >= NI_CAUSE_OF_HOST * (float)here->known;
+  return is_host && elsewhere > 0 && (float)busy_elsewhere <= BUSY_ELSEWHERE * (float)elsewhere;
+}
+
+/* all, here: by bin, of all ranks; scratch. */
 static int find_busy_bins(const struct ni_blame *b, const float *usual_us, uint32_t host,
-                          struct busy_host *x) {
+                          const struct busy_ranks *all, struct busy_ranks *here, struct busy_host *x) {
   *x = (struct busy_host){.at = calloc(b->bins + 1, sizeof *x->at)};
   if (!x->at)
     return -ENOMEM;
+  memset(here, 0, b->bins * sizeof *here);
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (ni_blame_host(b, i) == host)
+      count_busy(b, usual_us, i, here);
   for (uint32_t k = 1; k < b->bins; k++) {
-    const struct busy_ranks n = count_busy(b, usual_us, host, k);
-    const bool is_host = n.here >= HOST_RANKS && (float)n.busy_here >= NI_CAUSE_OF_HOST * (float)n.here;
-    const bool is_alone = n.elsewhere > 0 && (float)n.busy_elsewhere <= BUSY_ELSEWHERE * (float)n.elsewhere;
-    if (!is_host || !is_alone)
+    if (!is_busy_alone(&here[k], &all[k]))
       continue;
     x->at[k] = true;
     x->bins++;
     x->spells += !x->at[k - 1];
-    x->times += n.times / (float)n.busy_here;
+    x->times += here[k].times / (float)here[k].busy;
   }
   x->times /= (float)(x->bins ? x->bins : 1);
   return 0;
@@ -268,12 +304,15 @@ static int add_busy_host(const struct ni_blame *b, const float *usual_us, uint32
 int ni_find_busy_cpus(const struct ni_blame *b, struct ni_causes *out) {
   float *usual_us = malloc((b->n_ranks + 1) * sizeof *usual_us);
   float *scratch = malloc((find_most_bins(b) + 1) * sizeof *scratch);
-  int e = usual_us && scratch ? 0 : -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+  struct busy_ranks *all = calloc(2 * (size_t)b->bins + 1, sizeof *all);
+  int e = usual_us && scratch && all ? 0 : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     usual_us[i] = b->rank[i].judged ? measure_usual(b, i, scratch) : NAN;
+    count_busy(b, usual_us, i, all);
+  }
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
     struct busy_host x;
-    e = find_busy_bins(b, usual_us, h, &x);
+    e = find_busy_bins(b, usual_us, h, all, all + b->bins, &x);
     const float part = (float)x.bins / (float)b->bins;
     const bool is_busy = x.bins >= BUSY_BINS && part >= BUSY_PART && part <= NI_CAUSE_NOW_AND_THEN;
     if (e == 0 && is_busy)
@@ -282,5 +321,6 @@ int ni_find_busy_cpus(const struct ni_blame *b, struct ni_causes *out) {
   }
   free(usual_us);
   free(scratch);
+  free(all);
   return e;
 }

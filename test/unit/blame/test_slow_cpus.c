@@ -161,6 +161,31 @@ static void test_busy_and_pauses(void **state) {
   ni_causes_free(&causes);
 }
 
+/* Whoever waits for a rank that pauses elsewhere calls late as well, and so do stages beside a slow CPU. */
+static void test_busy_or_waiting(void **state) {
+  (void)state;
+  struct job x;
+  struct ni_causes causes = {0};
+  begin(&x);
+  slow_down_host(&x, 4, 10, 15);
+  struct ni_cause *pauses = ni_cause_add(&causes, NI_FIND_PAUSES, NI_LEVEL_RANK, 0);
+  assert_non_null(pauses->at = calloc(STEPS, sizeof *pauses->at));
+  for (uint32_t k = 9; k < 15; k += 2)
+    pauses->at[k] = true;
+  pauses->to = STEPS;
+  assert_int_equal(ni_find_busy_cpus(&x.b, &causes), 0);
+  assert_int_equal(causes.n, 1);
+  ni_causes_free(&causes);
+  for (int stages = 0; stages < 2; stages++) {
+    causes = (struct ni_causes){0};
+    x.b.stages = stages;
+    ni_cause_add(&causes, NI_FIND_SLOW_HOST, NI_LEVEL_HOST, 0)->launch = true;
+    assert_int_equal(ni_find_busy_cpus(&x.b, &causes), 0);
+    assert_int_equal(causes.n, stages ? 1 : 2);
+    ni_causes_free(&causes);
+  }
+}
+
 /* The first steps of the host are longer: that, and no more, can be put down to its CPU. */
 static void test_pauses_of_host(void **state) {
   (void)state;
@@ -203,6 +228,7 @@ int main(void) {
       cmocka_unit_test(test_busy_and_pauses),
       cmocka_unit_test(test_pauses_of_host),
       cmocka_unit_test(test_requests),
+      cmocka_unit_test(test_busy_or_waiting),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,9 +239,36 @@ static bool is_busy_alone(const struct busy_ranks *here, const struct busy_ranks
   return is_host && elsewhere > 0 && (float)busy_elsewhere <= BUSY_ELSEWHERE * (float)elsewhere;
 }
 
+/* Ranks of another host pause in this bin, or did in the one before: who waits for them calls late, too. */
+static bool is_waiting(const struct ni_blame *b, const struct ni_causes *out, uint32_t host, uint32_t bin) {
+  for (uint32_t i = 0; i < out->n; i++) {
+    const struct ni_cause *c = &out->item[i];
+    const bool is_here = c->level == NI_LEVEL_HOST ? c->of == host
+        : c->level == NI_LEVEL_RANK                ? ni_blame_host(b, c->of) == host
+                                                   : false;
+    if (c->links || !c->at || is_here)
+      continue;
+    if (ni_cause_is_active(c, bin) || (bin && ni_cause_is_active(c, bin - 1)))
+      return true;
+  }
+  return false;
+}
+
+/*
+ * Stages wait for each other, and a CPU that has launched as far ahead as it may calls when its GPU goes on.
+ * So beside a host whose CPU is slow all the time no other one is busy.
+ */
+static bool waits_for_slow_cpu(const struct ni_blame *b, const struct ni_causes *out) {
+  for (uint32_t i = 0; i < out->n; i++)
+    if (b->stages && out->item[i].launch && !out->item[i].at)
+      return true;
+  return false;
+}
+
 /* all, here: by bin, of all ranks; scratch. */
-static int find_busy_bins(const struct ni_blame *b, const float *usual_us, uint32_t host,
-                          const struct busy_ranks *all, struct busy_ranks *here, struct busy_host *x) {
+static int find_busy_bins(const struct ni_blame *b, const struct ni_causes *out, const float *usual_us,
+                          uint32_t host, const struct busy_ranks *all, struct busy_ranks *here,
+                          struct busy_host *x) {
   *x = (struct busy_host){.at = calloc(b->bins + 1, sizeof *x->at)};
   if (!x->at)
     return -ENOMEM;
@@ -250,7 +277,7 @@ static int find_busy_bins(const struct ni_blame *b, const float *usual_us, uint3
     if (ni_blame_host(b, i) == host)
       count_busy(b, usual_us, i, here);
   for (uint32_t k = 1; k < b->bins; k++) {
-    if (!is_busy_alone(&here[k], &all[k]))
+    if (!is_busy_alone(&here[k], &all[k]) || is_waiting(b, out, host, k))
       continue;
     x->at[k] = true;
     x->bins++;
@@ -310,9 +337,9 @@ int ni_find_busy_cpus(const struct ni_blame *b, struct ni_causes *out) {
     usual_us[i] = b->rank[i].judged ? measure_usual(b, i, scratch) : NAN;
     count_busy(b, usual_us, i, all);
   }
-  for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
+  for (uint32_t h = 0; e == 0 && h < b->s->n_hosts && !waits_for_slow_cpu(b, out); h++) {
     struct busy_host x;
-    e = find_busy_bins(b, usual_us, h, all, all + b->bins, &x);
+    e = find_busy_bins(b, out, usual_us, h, all, all + b->bins, &x);
     const float part = (float)x.bins / (float)b->bins;
     const bool is_busy = x.bins >= BUSY_BINS && part >= BUSY_PART && part <= NI_CAUSE_NOW_AND_THEN;
     if (e == 0 && is_busy)

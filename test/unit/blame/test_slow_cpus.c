@@ -116,6 +116,27 @@ static void test_no_peers(void **state) {
   assert_int_equal(count_slow(&x), 0);
 }
 
+/* It takes as long as those of other hosts: not slower, not quicker, and not where nobody can be compared. */
+static void test_alike(void **state) {
+  (void)state;
+  struct job x;
+  float scratch[RANKS];
+  begin(&x);
+  assert_int_equal(count_slow(&x), 0);
+  assert_true(ni_calls_are_alike(&x.b, x.usual_us, SLOW_RANK, scratch));
+  for (int how = 0; how < 2; how++) {
+    begin(&x);
+    slow_down(&x, SLOW_RANK, how ? 0.9f : 1.1f, 0, STEPS);
+    assert_int_equal(count_slow(&x), 0);
+    assert_false(ni_calls_are_alike(&x.b, x.usual_us, SLOW_RANK, scratch));
+  }
+  begin(&x);
+  x.rank[SLOW_RANK].cls = 1;
+  x.b.n_classes = 2;
+  assert_int_equal(count_slow(&x), 0);
+  assert_false(ni_calls_are_alike(&x.b, x.usual_us, SLOW_RANK, scratch));
+}
+
 static void test_busy(void **state) {
   (void)state;
   struct job x;
@@ -224,6 +245,7 @@ int main(void) {
       cmocka_unit_test(test_host),
       cmocka_unit_test(test_rank),
       cmocka_unit_test(test_no_peers),
+      cmocka_unit_test(test_alike),
       cmocka_unit_test(test_busy),
       cmocka_unit_test(test_busy_and_pauses),
       cmocka_unit_test(test_pauses_of_host),

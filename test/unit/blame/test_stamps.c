@@ -686,6 +686,13 @@ static void test_launches_of_first_step(void **state) {
   assert_int_equal(ni_launches_begin(&x, &b), 0);
   assert_true(x.late[SLOW] && ni_launches_stand_out(&x, SLOW));
   assert_false(x.late[RANKS - 1]);
+  assert_false(ni_launches_pace_peers(&x, SLOW));
+  ni_launches_end(&x);
+  for (uint32_t r = 0; r < RANKS; r++)
+    for (uint32_t k = 0; k < STEPS; k++) /* it is most of what they are idle for: CPUs pace them all */
+      cell[r][k].late_idle = 0.6f * cell[r][k].idle;
+  assert_int_equal(ni_launches_begin(&x, &b), 0);
+  assert_true(ni_launches_pace_peers(&x, SLOW));
   ni_launches_end(&x);
 }
 

@@ -363,6 +363,8 @@ static void judge_launches(struct ni_lateness *w) {
       continue;
     if (!w->launches.late[i] || !ni_launches_stand_out(&w->launches, i))
       continue;
+    if (ni_launches_pace_peers(&w->launches, i) && ni_calls_are_alike(b, w->calls_us, i, w->scratch))
+      continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
       excess = ni_launches_find_excess(&w->launches, i, (k == 1) != b->stages, &of);
@@ -393,32 +395,26 @@ static void judge_launches(struct ni_lateness *w) {
  * The CPU calls more slowly than others with the same work. Own time that is longer without late launches is
  * not explained by that.
  */
-static int judge_calls(struct ni_lateness *w) {
+static void judge_calls(struct ni_lateness *w) {
   const struct ni_blame *b = w->b;
-  float *usual_us = malloc((b->n_ranks + 1) * sizeof *usual_us);
-  float *times = malloc((b->n_ranks + 1) * sizeof *times);
-  int e = usual_us && times ? ni_calls_compare(b, usual_us, times) : -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
     struct ni_rank_lateness *l = &w->late[i];
-    const float late_us = w->launches.late_us[i];
+    const float late_us = w->launches.late_us[i], times = w->calls_times[i];
     const bool is_explained = !l->late || late_us * 2 >= l->excess_us;
-    if (!(times[i] > 0) || !is_explained)
+    if (!(times > 0) || !is_explained)
       continue;
     if (!l->launch) {
       free(l->hit);
       *l = (struct ni_rank_lateness){.launch = true,
                                      .to = b->bins,
-                                     .excess_us = late_us * (1 - 1 / times[i]),
-                                     .share = times[i] - 1,
-                                     .of_gaps = times[i] - 1,
+                                     .excess_us = late_us * (1 - 1 / times),
+                                     .share = times - 1,
+                                     .of_gaps = times - 1,
                                      .lead = {.part = 1, .apart = 1},
                                      .n_peers = b->n_ranks};
     }
-    l->calls = times[i];
+    l->calls = times;
   }
-  free(usual_us);
-  free(times);
-  return e;
 }
 
 static void keep_of_teams(struct ni_lateness *w) {
@@ -510,8 +506,10 @@ int ni_lateness_begin(struct ni_lateness *w, const struct ni_blame *b, const boo
                             .c.over_us = calloc(b->n_ranks + 1, sizeof *w->c.over_us),
                             .c.seen_us = calloc(b->n_ranks + 1, sizeof *w->c.seen_us),
                             .means = malloc((b->n_ranks + 1) * sizeof *w->means),
+                            .calls_us = malloc((b->n_ranks + 1) * sizeof *w->calls_us),
+                            .calls_times = malloc((b->n_ranks + 1) * sizeof *w->calls_times),
                             .c.lead = calloc(b->n_ranks + 1, sizeof *w->c.lead)};
-  const bool has_room = w->late && w->scratch && w->means;
+  const bool has_room = w->late && w->scratch && w->means && w->calls_us && w->calls_times;
   const bool has_room_to_compare = w->c.member && w->c.over_us && w->c.seen_us && w->c.lead;
   return has_room && has_room_to_compare ? ni_launches_begin(&w->launches, b) : -ENOMEM;
 }
@@ -534,9 +532,11 @@ int ni_lateness_judge(struct ni_lateness *w) {
   if (e == 0 && (b->waits_unseen || b->teams_wait_unseen))
     e = judge_teams(w);
   if (e == 0)
+    e = ni_calls_compare(b, w->calls_us, w->calls_times);
+  if (e == 0) {
     judge_launches(w);
-  if (e == 0)
-    e = judge_calls(w);
+    judge_calls(w);
+  }
   clear_unknown_gaps(w);
   return e;
 }
@@ -551,5 +551,7 @@ void ni_lateness_end(struct ni_lateness *w) {
   free(w->c.over_us);
   free(w->c.seen_us);
   free(w->means);
+  free(w->calls_us);
+  free(w->calls_times);
   free(w->c.lead);
 }

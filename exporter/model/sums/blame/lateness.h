@@ -40,7 +40,8 @@ struct ni_lateness {
   /* [rank][bin]: the same of all teams, while ranks are compared with their team; else NULL */
   float *of_teams;
   float *scratch, *means;
-  const bool *crowded; /* bins in which the network was slow */
+  float *calls_us, *calls_times; /* by rank, of ni_calls_compare() */
+  const bool *crowded;           /* bins in which the network was slow */
 };
 
 /* crowded: bins in which the network was slow. w is set in any case, for ni_lateness_end(). 0 or -ENOMEM. */

@@ -81,6 +81,16 @@ static float compare_rank(const struct ni_blame *b, const float *usual_us, const
   return is_slow && usual_us[rank] - middle >= NI_CALLS_APART * apart_us ? usual_us[rank] / middle : 0;
 }
 
+bool ni_calls_are_alike(const struct ni_blame *b, const float *usual_us, uint32_t rank, float *scratch) {
+  if (!is_known(b, usual_us, rank))
+    return false;
+  const size_t n = fill_peers(b, usual_us, rank, true, scratch);
+  if (n < PEERS_MIN)
+    return false;
+  const float middle = ni_blame_quantile(scratch, n, 0.5);
+  return fabsf(usual_us[rank] - middle) <= NI_CALLS_ALIKE * middle;
+}
+
 /* Ranks of a host, and those of them that are slow. */
 struct host_calls {
   uint32_t ranks, slow;

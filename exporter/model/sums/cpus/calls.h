@@ -19,6 +19,8 @@
 #define NI_CALLS_APART 5.0f
 /* So slow CPUs of a whole host are a note where they cost next to nothing. */
 #define NI_CALLS_NOTED 1.5f
+/* It takes as long as they do where it is no further from the one in the middle of them, as a share. */
+#define NI_CALLS_ALIKE 0.03f
 /* It is busy in bins in which it takes so many times as long as it usually does. */
 #define NI_CALLS_BUSY 1.5f
 
@@ -28,6 +30,14 @@
  * its ranks alone is. usual_us: by rank, of its bins the one in the middle; NAN: too few are known.
  */
 int ni_calls_compare(const struct ni_blame *b, float *usual_us, float *times);
+
+/*
+ * The CPU of this rank takes as long from call to call as those that do the same work on other hosts. Then
+ * kernels that begin as soon as they are launched do not say that it is slow: where CPUs pace the job all
+ * ranks have them, and one of them has most. false: it does not, or there are too few others. usual_us: of
+ * ni_calls_compare(); scratch: one for each rank.
+ */
+bool ni_calls_are_alike(const struct ni_blame *b, const float *usual_us, uint32_t rank, float *scratch);
 
 /*
  * Where steps differ, as requests of inference do: fills `calls` and `slower` of the processes. What they do

@@ -15,6 +15,8 @@ enum { PEERS_MIN = 2 }; /* ranks elsewhere with the same work */
 #define APART_DEVIATIONS 2.56f
 /* of bins, by what is idle before late launches: longer ones count as this one */
 #define MOST_OF_BINS 0.9
+/* CPUs pace ranks that are idle before late launches for so much of their idle time. */
+#define PACED 0.5f
 
 /* Fills scratch with what is idle in each bin, before late launches or in all. Returns the number of bins. */
 static uint32_t fill_idle(struct ni_launches *x, uint32_t rank, bool late, float most) {
@@ -121,6 +123,10 @@ bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank) {
   /* the peers of a slow host lie as far below it: how far those above the middle lie apart says it then */
   const float apart = b->stages ? 2 * (high - middle) : high - low;
   return x->us[rank] - middle >= NI_CAUSE_LAUNCH_APART * apart / APART_DEVIATIONS;
+}
+
+bool ni_launches_pace_peers(const struct ni_launches *x, uint32_t rank) {
+  return find_peers_elsewhere(x, rank, get_launched_share) >= PACED; /* false if not known */
 }
 
 bool ni_launches_pace(const struct ni_launches *x, uint32_t rank) {

@@ -47,6 +47,12 @@ bool ni_launches_stand_out(const struct ni_launches *x, uint32_t rank);
  */
 bool ni_launches_pace(const struct ni_launches *x, uint32_t rank);
 /*
+ * They pace those that do the same work on other hosts: the one in the middle is idle for that more than for
+ * anything else. Then some rank always launches last, and how long CPUs take from call to call says whether
+ * one of them is slow (calls.h). false: they do not, or there are too few such ranks.
+ */
+bool ni_launches_pace_peers(const struct ni_launches *x, uint32_t rank);
+/*
  * How much more own time (idle: more idle time) a rank has in a step, in us, than those of its peers whose
  * CPU is not slow (or, where all of these are so: than the rank in the middle). 0: not enough to matter.
  */

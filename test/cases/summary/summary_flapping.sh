@@ -47,6 +47,6 @@ f, = (f for f in json.load(open(sys.argv[1]))["findings"] if f["class"] == "faul
 assert (f["kind"], f["level"], f["times"]) == ("flapping_link", "communicator", 3), f
 assert [m["step"] for m in f["moments"]] == [30, 80, 95] and 0.5 < f["cost_s"] < 0.7, f
 assert "times as long as otherwise, and none of its ranks came late" in f["text"], f["text"]
-assert "whether a NIC, a way between two hosts or the network is slow cannot be told" in f["text"], f["text"]
+assert "whether a NIC, an NVLink, a way between two hosts or the network is slow cannot be told" in f["text"], f["text"]
 P
 finish

@@ -225,6 +225,14 @@ static void subject(struct ni_json *j, const char *level, int rank, int rank_b, 
   ni_json_end_object(j);
 }
 
+/* One communicator alone carries data between hosts: then that is all that its operations say. */
+static bool one_crosses(const struct nj_job *job, const struct nj_fault *f) {
+  int n = 0;
+  for (int k = 0; k < job->n_comms; k++)
+    n += crosses(job, &job->comm[k], f);
+  return n == 1;
+}
+
 static void comm_subjects(struct ni_json *j, const struct nj_job *job, const struct nj_fault *f) {
   for (int k = 0; k < job->n_comms; k++) {
     if (!crosses(job, &job->comm[k], f))
@@ -351,6 +359,8 @@ static void accepted(struct ni_json *j, const struct nj_job *job, const struct n
       break;
     case NJ_CONGESTION:
       subject(j, "fabric", -1, -1, -1, -1);
+      if (one_crosses(job, f))
+        comm_subjects(j, job, f);
       break;
     case NJ_STAGE:
       ni_json_object(j, NULL);

@@ -412,6 +412,34 @@ static void test_congestion(void **state) {
 }
 
 /*
+ * Collectives of one communicator alone cross hosts: the communicator is named, by how often it was slow or by
+ * when. Messages of one communicator go several ways, and all of them are slow.
+ */
+static void test_only_comm_is_slow(void **state) {
+  (void)state;
+  enum { TWICE, ONCE, MESSAGES, HOWS };
+  for (int how = 0; how < HOWS; how++) {
+    struct fabric *f = new_fabric();
+    for (uint32_t i = 0; i < LINKS; i++) {
+      f->link[i].comm = 0;
+      f->link[i].from = how == MESSAGES ? (int32_t)f->of[i][0] : -1;
+      for (uint32_t k = 10; k < 14; k++)
+        f->us[i][how == ONCE || k < 12 ? k : k + 10] = 400;
+    }
+    const struct ni_cause *c = caused(f);
+    assert_non_null(c);
+    assert_int_equal(c->level, how == MESSAGES ? NI_LEVEL_FABRIC : NI_LEVEL_COMM);
+    assert_int_equal(c->kind,
+                     how == TWICE      ? NI_FIND_FLAPPING
+                         : how == ONCE ? NI_FIND_SLOW_COMM
+                                       : NI_FIND_CONGESTION);
+    assert_int_equal(c->bins_hit, how == TWICE ? 2 : how == ONCE ? 1 : 4);
+    assert_true(c->from == 10 && c->to == (how == ONCE ? 14 : 24));
+    free_fabric(f);
+  }
+}
+
+/*
  * All links are slow from some bin on, and stay so: something broke, and nobody knows what. Till the middle
  * of the run, or in the last tenth alone, it is congestion.
  */
@@ -629,6 +657,7 @@ int main(void) {
       cmocka_unit_test(test_pauses_behind_first_steps),
       cmocka_unit_test(test_late_behind_first_steps),
       cmocka_unit_test(test_congestion),
+      cmocka_unit_test(test_only_comm_is_slow),
       cmocka_unit_test(test_congestion_of_two),
       cmocka_unit_test(test_slow_from_some_bin_on),
       cmocka_unit_test(test_alike_of_two_steps),

@@ -96,9 +96,9 @@ def link_truth(job, cause, factor, sampled=False):
     slowed = sorted({ops[k][0].number for k in mine})
     alike = {ops[k][0].number for k in ops if slowed and ops[k][0].lane == job.comms[slowed[0]].lane}
     # One communicator is slow and others of its kind are not: that much can be told, whoever of it has the
-    # slow link.
+    # slow link. Where one alone crosses hosts, whether the network is slow or a link of it cannot be told.
     one = len(slowed) == 1 and len(alike) > 1
-    if one:
+    if one or (cause.level == "fabric" and len(slowed) == 1):
         accept.append({"level": "communicator", "communicator": job.comms[slowed[0]].hash})
     if cause.level == "nvlink":
         accept.append({"level": "host", "hosts": [job.hostnames[cause.subject["host"]]]})

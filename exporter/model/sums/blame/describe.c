@@ -263,7 +263,7 @@ static void put_slow_comms(struct ni_put_text *w, const struct ni_blame *b, cons
   else
     ni_put(w, " as otherwise, and none of its ranks came late; ");
   if (c->n_peers <= c->n_items && c->n_items == 1 && b->link[c->of].host < 0)
-    ni_put(w, "whether a NIC, a way between two hosts or the network is slow cannot be told");
+    ni_put(w, "whether a NIC, an NVLink, a way between two hosts or the network is slow cannot be told");
   else if (c->n_items > 1)
     ni_put(w, "what they share on a host, such as a NIC, is slow; on which one cannot be told");
   else

@@ -127,6 +127,31 @@ static bool has_begun_to_last(const struct ni_blame *b, const struct ni_cause *c
       (float)c->bins_hit >= LASTS_HIT * (float)bins;
 }
 
+/* Only collectives of one communicator cross hosts. Messages of one go several ways. */
+static bool are_of_one_comm(const struct ni_blame *b, const struct ni_cause *c) {
+  for (uint32_t i = 0; i < c->n_items; i++) {
+    const struct ni_blame_link *l = &b->link[c->item[i]];
+    if (l->from >= 0 || l->comm != b->link[c->item[0]].comm)
+      return false;
+  }
+  return c->n_items > 0;
+}
+
+/*
+ * The communicator is named: a NIC of one of its hosts that drops looks the same as a network that is full.
+ * It was slow several times, or for one interval.
+ */
+static void name_only_comm(struct ni_cause *c, uint32_t bins) {
+  uint32_t runs = 0;
+  for (uint32_t k = 0; k < bins; k++)
+    runs += c->at[k] && !(k && c->at[k - 1]);
+  c->kind = runs > 1 ? NI_FIND_FLAPPING : NI_FIND_SLOW_COMM;
+  c->link = NI_FIND_SLOW_COMM;
+  c->level = NI_LEVEL_COMM;
+  c->of = c->item[0];
+  c->bins_hit = runs;
+}
+
 /*
  * Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. Alone a bin
  * may be one slow operation, but not where several links, or many operations, are far slower than chance
@@ -196,6 +221,8 @@ static int find_congestion(struct link_judge *w) {
     c->level = NI_LEVEL_COMM;
     c->of = c->item[0];
     c->to = b->bins;
+  } else if (are_of_one_comm(b, c)) {
+    name_only_comm(c, b->bins);
   }
   return e;
 }

@@ -724,9 +724,10 @@ static void test_evaluations(void **state) {
 
 /*
  * Two hosts of four ranks; those of one pause each ten steps in the same place of the step, for 50 ms. Is it
- * told as a note?
+ * told as a note? missed: so many of nine moments each of these ranks misses, each others: somebody else is
+ * the last one then.
  */
-static bool is_note_of_host(uint32_t host_of, bool stages) {
+static bool is_note_of_host(uint32_t host_of, bool stages, uint32_t missed) {
   enum { HOSTS = 2, OF_HOST = 4, RANKS = HOSTS * OF_HOST, STEPS = 100, PAUSES = 9 };
   static struct ni_blame_cell cell[RANKS][STEPS];
   struct ni_process process[RANKS] = {0};
@@ -746,16 +747,18 @@ static bool is_note_of_host(uint32_t host_of, bool stages) {
     const bool pauses = r / OF_HOST == host_of;
     process[r].host = r / OF_HOST;
     process[r].rank = (int32_t)r;
-    for (uint32_t k = 0; k < PAUSES; k++)
-      incident[r][k] = (struct ni_blame_incident){
-          .us = 50e3f, .step = 5 + 10 * k, .in_step = 1, .is_pause = true, .is_own = true};
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < PAUSES && pauses; k++)
+      if ((k + 2 * r) % PAUSES >= missed)
+        incident[r][n++] = (struct ni_blame_incident){
+            .us = 50e3f, .step = 5 + 10 * k, .in_step = 1, .is_pause = true, .is_own = true};
     rank[r] = (struct ni_blame_rank){.process = r,
                                      .judged = true,
                                      .n_steps = STEPS,
                                      .ops = STEPS * 100,
                                      .incident = incident[r],
-                                     .n_incidents = pauses ? PAUSES : 0,
-                                     .incidents = pauses ? PAUSES : 0,
+                                     .n_incidents = n,
+                                     .incidents = n,
                                      .cell = cell[r],
                                      .n_bins = STEPS,
                                      .bin_steps = 1};
@@ -763,7 +766,8 @@ static bool is_note_of_host(uint32_t host_of, bool stages) {
   assert_int_equal(ni_find_pauses(&b, &out), 0);
   assert_int_equal(out.n, 1);
   assert_true(out.item[0].kind == NI_FIND_PERIODIC && out.item[0].level == NI_LEVEL_HOST);
-  assert_true(out.item[0].of == host_of && out.item[0].in_place);
+  assert_true(out.item[0].of == host_of && out.item[0].in_place && out.item[0].n_items == OF_HOST);
+  assert_true(out.item[0].period == 10 && out.item[0].bins_hit == PAUSES);
   const bool is_note = ni_spells_is_note(&out.item[0]);
   ni_causes_free(&out);
   return is_note;
@@ -772,9 +776,16 @@ static bool is_note_of_host(uint32_t host_of, bool stages) {
 /* A checkpoint is written where rank 0 is. Of another host alone no program asks anything. */
 static void test_period_of_host(void **state) {
   (void)state;
-  assert_true(is_note_of_host(0, false));
-  assert_false(is_note_of_host(1, false));
-  assert_true(is_note_of_host(1, true)); /* it is the last stage, and computes the metrics */
+  assert_true(is_note_of_host(0, false, 0));
+  assert_false(is_note_of_host(1, false, 0));
+  assert_true(is_note_of_host(1, true, 0)); /* it is the last stage, and computes the metrics */
+}
+
+/* Each rank misses four of nine moments, each others: together they have them all. */
+static void test_period_of_whole_host(void **state) {
+  (void)state;
+  assert_true(is_note_of_host(0, false, 4));
+  assert_false(is_note_of_host(1, false, 4));
 }
 
 int main(void) {
@@ -797,6 +808,7 @@ int main(void) {
       cmocka_unit_test(test_dense_pauses),
       cmocka_unit_test(test_pauses_in_most_steps),
       cmocka_unit_test(test_period_of_host),
+      cmocka_unit_test(test_period_of_whole_host),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

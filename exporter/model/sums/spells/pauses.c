@@ -44,6 +44,7 @@ struct rank_pauses { /* one rank */
   struct ni_period period;
   uint32_t longer[LENGTHS]; /* moments without a period that are longer than lengths_us */
   bool told;                /* its period belongs to a cause */
+  bool of_host;             /* its period is that of its host */
   bool often;               /* it pauses in most steps */
   bool many, few;           /* it pauses more often than others; few: it has a few long pauses */
   bool may;                 /* it may have, if most ranks of its host have: chance does not do that to all */
@@ -386,12 +387,103 @@ static bool is_own_of_rank(const struct pause_judge *w, uint32_t rank) {
   return has_first && ni_blame_global(b, rank) != 0;
 }
 
+/* The moments of all ranks of a host, one for each step. x: its `at` and `in` are the caller's to free. */
+static int gather_host_moments(const struct pause_judge *w, uint32_t host, struct rank_pauses *x) {
+  const struct ni_blame *b = w->b;
+  uint32_t n = 0;
+  *x = (struct rank_pauses){0};
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    n += ni_blame_host(b, i) == host ? w->of[i].n : 0;
+  x->at = malloc((n + 1) * sizeof *x->at);
+  x->in = calloc(n + 1, sizeof *x->in);
+  if (!x->at || !x->in)
+    return -ENOMEM;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    for (uint32_t k = 0; ni_blame_host(b, i) == host && k < w->of[i].n; k++)
+      x->at[x->n++] = w->of[i].at[k];
+  qsort(x->at, x->n, sizeof *x->at, by_step);
+  n = x->n;
+  x->n = 0;
+  for (uint32_t k = 0; k < n; k++) { /* the longest of a step is its last one */
+    const bool is_same = x->n && x->at[x->n - 1].step == x->at[k].step;
+    x->at[is_same ? x->n - 1 : x->n++] = x->at[k];
+  }
+  return 0;
+}
+
+/* The rank pauses in this moment of its host, by about as much. */
+static bool takes_part(const struct rank_pauses *p, const struct ni_spell_moment *of_host, float usual_us) {
+  const struct ni_spell_moment *m = find_moment(p, of_host->step);
+  return m && m->us >= SAME_LENGTH * usual_us;
+}
+
+static uint32_t count_taken_part(const struct rank_pauses *p, const struct rank_pauses *host) {
+  uint32_t n = 0;
+  for (uint32_t k = 0; k < host->n; k++)
+    n += host->in[k] && takes_part(p, &host->at[k], host->period.us);
+  return n;
+}
+
+/* Its moments of the host's period, and no other, are those of its own period. */
+static void take_host_period(struct rank_pauses *p, const struct rank_pauses *host) {
+  memset(p->in, 0, p->n * sizeof *p->in);
+  for (uint32_t k = 0; k < host->n; k++) {
+    const struct ni_spell_moment *m = find_moment(p, host->at[k].step);
+    if (m && host->in[k] && m->us >= SAME_LENGTH * host->period.us)
+      p->in[m - p->at] = true;
+  }
+  p->period = host->period;
+  p->of_host = true;
+}
+
+/*
+ * Nearly all ranks of a host pause in half of the moments of one period or more. Whoever of them is not the
+ * last one in a step has less to wait for, so that none of them may have all moments: together they do.
+ */
+static void find_host_period(struct pause_judge *w, const struct rank_pauses *host, uint32_t of) {
+  const struct ni_blame *b = w->b;
+  uint32_t ranks = 0, members = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (!b->rank[i].judged || ni_blame_host(b, i) != of)
+      continue;
+    ranks++;
+    members += count_taken_part(&w->of[i], host) * 2 >= host->period.n;
+  }
+  if (members < 2 || (float)members < OF_ALL * (float)ranks)
+    return;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (b->rank[i].judged && ni_blame_host(b, i) == of &&
+        count_taken_part(&w->of[i], host) * 2 >= host->period.n)
+      take_host_period(&w->of[i], host);
+}
+
+static int find_host_periods(struct pause_judge *w) {
+  int e = 0;
+  for (uint32_t h = 0; e == 0 && h < w->b->s->n_hosts; h++) {
+    struct rank_pauses host;
+    e = gather_host_moments(w, h, &host);
+    if (e == 0)
+      host.period = ni_find_period(host.at, host.n, host.in);
+    if (e == 0 && host.period.steps)
+      find_host_period(w, &host, h);
+    free(host.at);
+    free(host.in);
+  }
+  return e;
+}
+
+static bool are_of_one_host(const struct pause_judge *w, uint32_t rank, uint32_t other) {
+  return w->of[rank].of_host && w->of[other].of_host &&
+      ni_blame_host(w->b, rank) == ni_blame_host(w->b, other);
+}
+
 /* The rank whose period is the longest in time, and all that pause with it. */
 static int name_period(struct pause_judge *w, uint32_t first, bool *member, struct ni_causes *out) {
   const struct ni_blame *b = w->b;
   uint32_t n = 0, lowest = first;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
-    member[i] = i == first || (!w->of[i].told && pause_together(&w->of[first], &w->of[i]));
+    member[i] = i == first ||
+        (!w->of[i].told && (are_of_one_host(w, first, i) || pause_together(&w->of[first], &w->of[i])));
     if (!member[i])
       continue;
     n++;
@@ -650,6 +742,8 @@ int ni_find_pauses(const struct ni_blame *b, struct ni_causes *out) {
     e = split_off_common(&w);
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
     w.of[i].period = ni_find_period(w.of[i].at, w.of[i].n, w.of[i].in);
+  if (e == 0)
+    e = find_host_periods(&w);
   if (e == 0)
     e = name_common_period(&w, out);
   if (e == 0)

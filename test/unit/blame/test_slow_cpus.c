@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "exporter/model/sums/blame/lateness.h"
 #include "exporter/model/sums/cpus/calls.h"
 
 enum { HOSTS = 4, EACH = 4, RANKS = HOSTS * EACH, STEPS = 40, SLOW_HOST = 2, SLOW_RANK = 5 };
@@ -137,6 +138,40 @@ static void test_alike(void **state) {
   assert_false(ni_calls_are_alike(&x.b, x.usual_us, SLOW_RANK, scratch));
 }
 
+/*
+ * GPUs of a host with slow CPUs idle 10 ms a step longer: before what is launched late, or between kernels
+ * that nobody sees. Either way it costs that; where neither is longer, nothing.
+ */
+static void test_idle_of_slow_cpu(void **state) {
+  (void)state;
+  enum { LAUNCHED, UNSEEN, NONE, HOWS };
+  for (int how = 0; how < HOWS; how++) {
+    struct job x;
+    struct ni_lateness w;
+    begin(&x);
+    slow_down_host(&x, 3, 0, STEPS);
+    for (uint32_t r = 0; r < RANKS; r++)
+      for (uint32_t k = 0; k < STEPS; k++) {
+        const float more_us = how != NONE && r / EACH == SLOW_HOST ? 10e3f : 0;
+        x.cell[r][k].idle = 20e3f + more_us;
+        x.cell[r][k].late_idle = how == LAUNCHED ? 1.5f * more_us : 0;
+      }
+    assert_int_equal(ni_lateness_begin(&w, &x.b, NULL), 0);
+    assert_int_equal(ni_lateness_judge(&w), 0);
+    for (uint32_t r = 0; r < RANKS; r++) {
+      const struct ni_rank_lateness *l = &w.late[r];
+      if (r / EACH != SLOW_HOST) {
+        assert_false(l->late || l->launch);
+        continue;
+      }
+      assert_true(fabsf(l->calls - 3) < 0.2f);
+      assert_true(l->late == (how == UNSEEN) && l->launch == (how != UNSEEN));
+      assert_true(how == NONE ? l->excess_us < 1 : l->excess_us > 9e3f && l->excess_us < 11e3f);
+    }
+    ni_lateness_end(&w);
+  }
+}
+
 static void test_busy(void **state) {
   (void)state;
   struct job x;
@@ -246,6 +281,7 @@ int main(void) {
       cmocka_unit_test(test_rank),
       cmocka_unit_test(test_no_peers),
       cmocka_unit_test(test_alike),
+      cmocka_unit_test(test_idle_of_slow_cpu),
       cmocka_unit_test(test_busy),
       cmocka_unit_test(test_busy_and_pauses),
       cmocka_unit_test(test_pauses_of_host),

@@ -248,7 +248,7 @@ static int name_late_hosts(struct ni_lateness *w, struct ni_causes *out,
     c->of_gaps = x.of_gaps / (float)x.n;
     c->seen_us = launch ? 0 : x.seen_us / (float)x.n;
     c->launch = launch;
-    c->calls = launch ? x.calls / (float)x.n : 0;
+    c->calls = x.calls / (float)x.n;
     c->rest = belongs == is_late_on;
     if (belongs == is_late_on)
       c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};

@@ -392,28 +392,42 @@ static void judge_launches(struct ni_lateness *w) {
 }
 
 /*
+ * A slow CPU launches what the GPU computes as slowly as what it calls of NCCL. Where the computing before an
+ * operation is the longer part of that, the operation itself is not launched late, but the GPU has idled
+ * between kernels that nobody sees: then what is idle between operations says what it costs.
+ */
+static struct ni_rank_lateness measure_slow_cpu(const struct ni_lateness *w, uint32_t rank) {
+  struct ni_launches_of of = {0};
+  const float times = w->calls_times[rank];
+  const float launched_us = w->launches.late_us[rank] * (1 - 1 / times);
+  const float idle_us = ni_launches_find_excess(&w->launches, rank, true, &of);
+  const bool is_unseen = of.has_peers && idle_us > 2 * launched_us;
+  const float share = is_unseen ? idle_us / of.baseline : times - 1;
+  return (struct ni_rank_lateness){.launch = !is_unseen,
+                                   .late = is_unseen,
+                                   .to = w->b->bins,
+                                   .excess_us = is_unseen ? idle_us : launched_us,
+                                   .share = share,
+                                   .of_gaps = share,
+                                   .lead = {.part = 1, .apart = 1},
+                                   .n_peers = w->b->n_ranks};
+}
+
+/*
  * The CPU calls more slowly than others with the same work. Own time that is longer without late launches is
  * not explained by that.
  */
 static void judge_calls(struct ni_lateness *w) {
-  const struct ni_blame *b = w->b;
-  for (uint32_t i = 0; i < b->n_ranks; i++) {
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
     struct ni_rank_lateness *l = &w->late[i];
-    const float late_us = w->launches.late_us[i], times = w->calls_times[i];
-    const bool is_explained = !l->late || late_us * 2 >= l->excess_us;
-    if (!(times > 0) || !is_explained)
+    const bool is_explained = !l->late || w->launches.late_us[i] * 2 >= l->excess_us;
+    if (!(w->calls_times[i] > 0) || !is_explained)
       continue;
     if (!l->launch) {
       free(l->hit);
-      *l = (struct ni_rank_lateness){.launch = true,
-                                     .to = b->bins,
-                                     .excess_us = late_us * (1 - 1 / times),
-                                     .share = times - 1,
-                                     .of_gaps = times - 1,
-                                     .lead = {.part = 1, .apart = 1},
-                                     .n_peers = b->n_ranks};
+      *l = measure_slow_cpu(w, i);
     }
-    l->calls = times;
+    l->calls = w->calls_times[i];
   }
 }
 

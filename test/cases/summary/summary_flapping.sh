@@ -47,6 +47,20 @@ f, = (f for f in json.load(open(sys.argv[1]))["findings"] if f["class"] == "faul
 assert (f["kind"], f["level"], f["times"]) == ("flapping_link", "communicator", 3), f
 assert [m["step"] for m in f["moments"]] == [30, 80, 95] and 0.5 < f["cost_s"] < 0.7, f
 assert "times as long as otherwise, and none of its ranks came late" in f["text"], f["text"]
-assert "whether a NIC, an NVLink, a way between two hosts or the network is slow cannot be told" in f["text"], f["text"]
+assert ("whether a NIC, an NVLink, a way between two hosts or the network is slow cannot be told"
+        in f["text"]), f["text"]
+P
+
+# The end of one rank's log was lost: what it has is judged with the others' all the same.
+log=$(find "$TMP/stops" -name '*.jsonl*' | sort | sed -n 2p)
+lines=$(wc -l <"$log")
+head -n $((lines * 8 / 10)) "$log" >"$TMP/cut"
+mv "$TMP/cut" "$log"
+"$BUILD/nccl-inspector" summary "$TMP/stops" --no-plots --no-parquet --no-csv --no-html --json --output-dir \
+  "$TMP/out" >"$TMP/cut.json" || [ $? = 2 ]
+python3 - "$TMP/cut.json" <<'P'
+import json, sys
+f, = (f for f in json.load(open(sys.argv[1]))["findings"] if f["class"] == "fault")
+assert (f["kind"], f["level"], f["times"]) == ("flapping_link", "communicator", 3), f
 P
 finish

@@ -21,6 +21,8 @@
 /* Ranks of one job have as many steps but for so many, and for those that a log begins or ends within. */
 #define STEPS_DIFFER 0.1
 #define STEPS_CUT 2
+/* Of the time from the first operation to the last a log has to have this part, or it says too little. */
+#define SPAN_LEAST 0.5
 enum { STEPS_REPEAT_MIN = 8 }; /* bins; of fewer nobody can say whether they repeat */
 
 struct passes {
@@ -235,9 +237,15 @@ static int judge_ranks(struct ni_blame *b, struct ni_summary *s) {
   return e;
 }
 
+static double get_span_s(const struct ni_blame_rank *o) { return (double)(o->last_ns - o->first_ns) / 1e9; }
+
+/* It has as many steps as most ranks, in all or in the time that its log is of: a part may be cut off. */
 static bool has_baseline_steps(const struct ni_blame *b, uint32_t i) {
   const struct ni_blame_rank *o = &b->rank[i];
-  return fabs(o->n_steps - o->usual_steps) <= STEPS_DIFFER * o->usual_steps + STEPS_CUT;
+  const double part = o->usual_span_s > 0 ? get_span_s(o) / o->usual_span_s : 1;
+  const double wanted = part >= SPAN_LEAST && part < 1 ? part * o->usual_steps : o->usual_steps;
+  return fabs(o->n_steps - o->usual_steps) <= STEPS_DIFFER * o->usual_steps + STEPS_CUT ||
+      fabs(o->n_steps - wanted) <= STEPS_DIFFER * wanted + STEPS_CUT;
 }
 
 static uint32_t find_last_run(const struct ni_blame *b) {
@@ -264,9 +272,16 @@ static int64_t reset_odd_ranks(struct ni_blame *b) {
       if (b->rank[i].run == run && b->rank[i].judged)
         n[judged++] = (float)b->rank[i].n_steps;
     const double baseline = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
+    judged = 0;
     for (uint32_t i = 0; i < b->n_ranks; i++)
-      if (b->rank[i].run == run)
+      if (b->rank[i].run == run && b->rank[i].judged)
+        n[judged++] = (float)get_span_s(&b->rank[i]);
+    const double span_s = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      if (b->rank[i].run == run) {
         b->rank[i].usual_steps = baseline;
+        b->rank[i].usual_span_s = span_s;
+      }
     b->usual_steps = fmax(b->usual_steps, baseline);
   }
   free(n);

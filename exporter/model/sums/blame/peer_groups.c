@@ -26,6 +26,7 @@ void ni_blame_reset_rank(struct ni_blame_rank *o, uint64_t ops) {
   const struct ni_blame_rank anew = {.process = o->process,
                                      .run = o->run,
                                      .usual_steps = o->usual_steps,
+                                     .usual_span_s = o->usual_span_s,
                                      .ops_before = ops,
                                      .all_ops = o->all_ops};
   ni_blame_free_rank(o);

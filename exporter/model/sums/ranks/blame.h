@@ -198,8 +198,8 @@ struct ni_blame_rank {
    */
   double idle_us, late_idle_us, own_us;
   uint64_t ops, late_ops, left_out;
-  uint32_t run;       /* whose logs the folder holds (who.h); 0: one alone */
-  double usual_steps; /* of most ranks of its run */
+  uint32_t run;                     /* whose logs the folder holds (who.h); 0: one alone */
+  double usual_steps, usual_span_s; /* of most ranks of its run: steps, from first to last operation */
   /* it is gone through once more, for as many steps as most ranks have; 0: for the first time */
   uint64_t ops_before;
   /* Also operations that state no time of a kernel, and calls that share another's: for patterns alone. */

@@ -239,6 +239,107 @@ static void test_places_of_groups(void **state) {
   free(j);
 }
 
+/*
+ * A collective on slot 0 ends each step. On another one a step has ten or eleven of them in turn, or as many
+ * as it happens to have, ten in the mean: then their number in the step does not follow from how many there
+ * were before.
+ */
+static void test_places_of_varying_steps(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 60, EACH = 10 };
+  static struct ni_blame_op op[STEPS_HERE * 20];
+  static const uint16_t function[2] = {0, 1};
+  const struct ni_step_mark mark = {.found = true, .slot = 0, .gap_ns = 1};
+  for (int varies = 0; varies < 2; varies++) {
+    struct job *j = new_job();
+    int64_t t = 1000000;
+    uint32_t n = 0;
+    uint64_t sn = 0;
+    j->slot[1].kind = NI_BLAME_COLL;
+    j->rank.n_slots = 2;
+    j->x.function = function;
+    for (uint32_t i = 0; i < STEPS_HERE; i++) {
+      const uint32_t third = i / 20 % 3, by_chance = third == 0 ? 8 : third == 1 ? 12 : 10;
+      const uint32_t ops = varies ? by_chance : EACH + i % 2 - (i % 4 == 3 ? 2 : 0);
+      for (uint32_t k = 0; k <= ops; k++) {
+        const uint16_t slot = k < ops;
+        op[n++] = (struct ni_blame_op){.start_ns = t,
+                                       .end_ns = t + 500000,
+                                       .sn = slot ? sn++ : i,
+                                       .slot = slot,
+                                       .token = slot,
+                                       .what = slot};
+        t += 1500000;
+      }
+    }
+    assert_int_equal(ni_places_find(&j->x, op, n, &mark), 0);
+    assert_int_equal(j->x.per_step[1], varies ? 0 : EACH);
+    ni_places_free(&j->x);
+    free(j);
+  }
+}
+
+/* A rank has one communicator, and exchanges with others each fifth step; or in each. */
+static void test_one_communicator(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 60 };
+  static struct ni_blame_op op[STEPS_HERE * 2];
+  static const uint16_t function[2] = {0, 1};
+  const struct ni_step_mark mark = {.found = true, .slot = 0, .gap_ns = 1};
+  for (uint32_t each = 1; each <= 5; each += 4) {
+    struct job *j = new_job();
+    int64_t t = 1000000;
+    uint32_t n = 0;
+    j->slot[1].kind = NI_BLAME_COLL;
+    j->rank.n_slots = j->rank.n_tokens = 2;
+    j->x.function = function;
+    for (uint32_t i = 0; i < STEPS_HERE; i++)
+      for (uint16_t slot = 0; slot < (i % each == 0 ? 2 : 1); slot++, t += 1500000)
+        op[n++] = (struct ni_blame_op){.start_ns = t,
+                                       .end_ns = t + 500000,
+                                       .sn = i / (slot ? each : 1),
+                                       .slot = slot,
+                                       .token = slot,
+                                       .what = slot};
+    assert_int_equal(ni_places_find(&j->x, op, n, &mark), 0);
+    assert_int_equal(j->rank.one_comm, each > 1);
+    ni_places_free(&j->x);
+    free(j);
+  }
+}
+
+/* Of several operations that come once a step that one ends it which ends those of most ranks. */
+static void test_usual_mark(void **state) {
+  (void)state;
+  enum { STEPS_HERE = 40 };
+  static struct ni_blame_op op[STEPS_HERE * 5];
+  struct ni_comm_row comm = {.n_ranks = 4};
+  struct ni_summary s = {.comm = &comm};
+  struct ni_run *r = calloc(1, sizeof *r);
+  struct ni_blame b = {.r = r, .s = &s};
+  struct ni_blame_slot slot = {.ops = STEPS_HERE * 5};
+  const char *func[3] = {"AllReduce", "AllReduce", "AllGather"};
+  uint64_t hash[3] = {11, 12, 13};
+  struct ni_blame_rank rank = {
+      .slot = &slot, .n_slots = 1, .token_func = func, .n_tokens = 3, .token_hash = hash};
+  struct ni_step_mark m, other;
+  for (uint32_t n = 0; n < STEPS_HERE * 5; n++) {
+    const uint32_t at = n % 5, what = at == 4 ? 1 : at == 2 ? 2 : 0;
+    op[n] = (struct ni_blame_op){.start_ns = n * 1000 + (at == 0 ? 400 : 0),
+                                 .end_ns = n * 1000 + 500,
+                                 .sn = n,
+                                 .token = what,
+                                 .what = what};
+  }
+  assert_int_equal(ni_steps_find(&b, &rank, op, STEPS_HERE * 5, 0, &m), 0);
+  assert_true(m.found && m.token == 1); /* more own time lies behind it */
+  assert_true(m.could_be[0] && m.could_be[1] && !m.could_be[2]);
+  rank.usual_mark = m.could_be[m.could_be[0] == m.kind];
+  assert_int_equal(ni_steps_find(&b, &rank, op, STEPS_HERE * 5, STEPS_HERE, &other), 0);
+  assert_true(other.found && other.token == 2 && other.kind == rank.usual_mark);
+  free(r);
+}
+
 /* What began as soon as it was launched waited for its CPU, and for nothing that ended before. */
 static void test_launched_late(void **state) {
   (void)state;
@@ -379,14 +480,16 @@ static void test_steps_by_order(void **state) {
  * How many steps end in n operations of a rank with so many slots, each on a communicator larger than the one
  * before.
  */
-static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots) {
+static uint32_t steps_of_function(const struct ni_blame_op *op, size_t n, uint32_t slots, const char *name) {
   struct ni_comm_row comm[3] = {{.n_ranks = 2}, {.n_ranks = 4}, {.n_ranks = 8}};
   struct ni_summary s = {.comm = comm};
   struct ni_run *r = calloc(1, sizeof *r);
   struct ni_blame b = {.r = r, .s = &s};
   struct ni_blame_slot slot[3] = {{.comm = 0}, {.comm = 1}, {.comm = 2}};
-  const char *func[3] = {"AllReduce", "AllReduce", "AllReduce"};
-  struct ni_blame_rank rank = {.slot = slot, .n_slots = slots, .token_func = func, .n_tokens = slots};
+  const char *func[4] = {name, name, "AllReduce", "AllReduce"};
+  uint64_t bytes[4] = {1 << 18, 1 << 20, 1 << 20, 4};
+  struct ni_blame_rank rank = {
+      .slot = slot, .n_slots = slots, .token_func = func, .token_bytes = bytes, .n_tokens = 4};
   struct ni_step_mark m;
   uint32_t ends = 0;
   for (size_t i = 0; i < n; i++)
@@ -396,6 +499,10 @@ static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots)
     ends += ni_steps_advance(&m, &op[i]);
   free(r);
   return ends;
+}
+
+static uint32_t steps_of(const struct ni_blame_op *op, size_t n, uint32_t slots) {
+  return steps_of_function(op, n, slots, "AllReduce");
 }
 
 /*
@@ -584,33 +691,40 @@ static void test_steps_beside_evaluation(void **state) {
 
 /*
  * Hosts that train by themselves, `each` operations of two sizes a step, and exchange what they learned every
- * 20 steps, four operations, with a loss of all ranks.
+ * `of_round` steps, four operations, with a loss of all ranks. func: of a step's operations.
  */
-static uint32_t steps_in_rounds(uint32_t rounds, uint32_t each) {
+static uint32_t steps_in_rounds(uint32_t rounds, uint32_t of_round, uint32_t each, const char *func) {
   enum { OF_ROUND = 20 };
-  static struct ni_blame_op op[32 * (OF_ROUND * 8 + 5)];
+  static struct ni_blame_op op[50 * (OF_ROUND * 8 + 5)];
   uint32_t n = 0, sn[3] = {0};
   for (uint32_t i = 0; i < rounds; i++)
-    for (uint32_t k = 0; k < OF_ROUND * each + 5; k++, n++) {
-      const uint32_t rest = OF_ROUND * each + 4;
-      const uint16_t slot = k == rest ? 2 : k >= OF_ROUND * each;
+    for (uint32_t k = 0; k < of_round * each + 5; k++, n++) {
+      const uint32_t rest = of_round * each + 4;
+      const uint16_t slot = k == rest ? 2 : k >= of_round * each;
       const uint32_t what = slot ? slot + 1u : k % each != 0;
       op[n] = (struct ni_blame_op){.start_ns = n * 1000,
                                    .end_ns = n * 1000 + 500,
                                    .sn = sn[slot]++,
-                                   .token = slot,
+                                   .token = what,
                                    .what = what,
                                    .slot = slot};
     }
-  return steps_of(op, n, 3);
+  return steps_of_function(op, n, 3, func);
 }
 
-/* Nobody can be judged by a few rounds, but by the steps in them. Many rounds are as good as steps. */
+/*
+ * Nobody can be judged by a few rounds, but by the steps in them. Of more rounds gradients say that they are
+ * none: they are added up once a step. Other operations can be of micro-batches.
+ */
 static void test_steps_in_rounds(void **state) {
   (void)state;
-  assert_int_equal(steps_in_rounds(9, 5), 180);
-  assert_int_equal(steps_in_rounds(30, 5), 30);
-  assert_int_equal(steps_in_rounds(9, 2), 9); /* two that take turns are of layers */
+  assert_int_equal(steps_in_rounds(9, 20, 5, "AllGather"), 180);
+  assert_int_equal(steps_in_rounds(30, 20, 5, "AllGather"), 30);
+  assert_int_equal(steps_in_rounds(30, 20, 5, "AllReduce"), 600);
+  assert_int_equal(steps_in_rounds(30, 5, 5, "AllReduce"), 150);
+  assert_int_equal(steps_in_rounds(30, 3, 5, "AllReduce"), 30);
+  assert_int_equal(steps_in_rounds(45, 20, 5, "AllReduce"), 45); /* as good as steps */
+  assert_int_equal(steps_in_rounds(9, 20, 2, "AllReduce"), 9);   /* two that take turns are of layers */
 }
 
 /*
@@ -704,6 +818,9 @@ int main(void) {
       cmocka_unit_test(test_steps_by_gaps),
       cmocka_unit_test(test_steps_beside_evaluation),
       cmocka_unit_test(test_steps_in_rounds),
+      cmocka_unit_test(test_places_of_varying_steps),
+      cmocka_unit_test(test_one_communicator),
+      cmocka_unit_test(test_usual_mark),
       cmocka_unit_test(test_coarsen),
       cmocka_unit_test(test_first_of_step),
       cmocka_unit_test(test_places_of_groups),

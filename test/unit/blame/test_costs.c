@@ -57,6 +57,7 @@ static struct two *new_two(enum ni_finding_kind kind, uint32_t item) {
     *o = (struct ni_blame_rank){.judged = true,
                                 .slot = &t->slot,
                                 .n_slots = 1,
+                                .one_comm = true,
                                 .token_hash = &t->hash,
                                 .n_sample = STEPS,
                                 .sample_ns = r * 30000};
@@ -183,10 +184,10 @@ static void test_steps_repeat(void **state) {
   }
   assert_int_equal(ni_judge_repeat(&rank, &repeat), 0);
   assert_true(repeat);
-  rank.n_slots = 1; /* whatever else it waits for is not in the logs */
+  rank.one_comm = true; /* whatever else it waits for is not in the logs */
   assert_int_equal(ni_judge_repeat(&rank, &repeat), 0);
   assert_false(repeat);
-  rank.n_slots = 2;
+  rank.one_comm = false;
   rank.sizes_differ = true;
   assert_int_equal(ni_judge_repeat(&rank, &repeat), 0);
   assert_false(repeat);
@@ -225,6 +226,7 @@ static void test_usual_transfer(void **state) {
   for (uint32_t r = 0; r < 2; r++) {
     t->rank[r].slot = slot;
     t->rank[r].n_slots = 2;
+    t->rank[r].one_comm = false;
   }
   uint32_t both[2][2] = {{0, 1}, {0, 1}};
   link[0].rank = both[0];
@@ -280,6 +282,7 @@ static void test_launch_cost(void **state) {
     o->n_sample = OPS;
     o->slot = slot[r];
     o->n_slots = 2;
+    o->one_comm = false;
     for (uint32_t i = 0; i < OPS; i++)
       o->sample[i] = (struct ni_blame_sampled){.after_us = i ? 50 : 0,
                                                .exec_us = 10,

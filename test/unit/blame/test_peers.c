@@ -245,6 +245,7 @@ static float find_apart(float rest_us) {
   for (uint32_t r = 0; r < RANKS; r++) {
     const float more = r == LATE ? MORE_US : 0;
     x->rank[r].team = NI_BLAME_NONE;
+    x->rank[r].one_comm = true;
     x->rank[r].n_places = PLACES;
     x->rank[r].idle_us = BINS * (REST_US + (r == LATE ? rest_us : 0) + PLACES * (EACH_US + more));
     for (uint32_t k = 0; k < PLACES; k++)

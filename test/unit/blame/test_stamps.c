@@ -223,6 +223,7 @@ static void test_number_by_messages(void **state) {
                                      .judged = true,
                                      .slot = &slot[r],
                                      .n_slots = 1,
+                                     .one_comm = true,
                                      .cell = cell[r],
                                      .n_bins = 20,
                                      .bin_steps = 1,
@@ -479,6 +480,7 @@ static void test_lead(void **state) {
                                      .place = place[r],
                                      .n_places = PLACES,
                                      .n_slots = 1,
+                                     .one_comm = true,
                                      .n_steps = 10,
                                      .last_ns = 10 * INT64_C(52000000)};
     for (uint32_t k = 0; k < PLACES; k++) {
@@ -529,6 +531,7 @@ static void test_lead_from_even(void **state) {
                                      .place = place[r],
                                      .n_places = PLACES,
                                      .n_slots = 1,
+                                     .one_comm = true,
                                      .n_steps = 10,
                                      .last_ns = 10 * INT64_C(44000000)};
     for (uint32_t k = 0; k < PLACES; k++) {
@@ -563,7 +566,8 @@ static void test_whole_own_time(void **state) {
     const bool is_slow = r == SLOW;
     const float us = is_slow ? 54000 : 24000 + 100 * (float)r;
     member[r] = r;
-    place[r][0] = (struct ni_blame_place){.name = is_slow ? 2 : 1, .at = 1, .usual_us = us, .mean_us = us};
+    place[r][0] = (struct ni_blame_place){
+        .name = is_slow ? 2 : 1, .at = 1, .waits = is_slow ? 1 : 3, .usual_us = us, .mean_us = us};
     place[r][1] = (struct ni_blame_place){.name = 3, .at = 3, .order = 1, .usual_us = 5, .mean_us = 5};
     cell[r] = (struct ni_blame_cell){.burst = is_slow ? 50000 : 0}; /* a pause is not how fast it computes */
     rank[r] = (struct ni_blame_rank){.judged = true,
@@ -580,6 +584,10 @@ static void test_whole_own_time(void **state) {
   assert_true(over[SLOW] > 35500 && over[SLOW] < 36000);
   assert_true(seen[SLOW] > 72000 && seen[SLOW] < 72500);
   assert_true(seen[0] > 23900 && seen[0] < 24500);
+  place[SLOW][0].waits = 7; /* for what the others wait for, and for more: it is as late as it looks there */
+  assert_int_equal(ni_compare_places(&b, &c), 0);
+  assert_true(over[SLOW] > 29500 && over[SLOW] < 30000);
+  place[SLOW][0].waits = 1;
   rank[6].own_us = rank[5].own_us = 900000; /* nobody knows what it would take */
   assert_int_equal(ni_compare_places(&b, &c), 0);
   assert_true(!(over[SLOW] > 0));
@@ -751,6 +759,7 @@ static double late_costs(float off_us) {
                                      .judged = true,
                                      .slot = &slot,
                                      .n_slots = 1,
+                                     .one_comm = true,
                                      .token_hash = &hash,
                                      .n_sample = OPS,
                                      .overlap_us = 2 * off_us};

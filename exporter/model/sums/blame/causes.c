@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "peer_groups.h"
-#include "exporter/model/sums/ranks/quantile.h"
 #include "exporter/base/array.h"
 #include "exporter/model/sums/ranks/quantile.h"
+#include "exporter/model/sums/work/islands.h"
 
 struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, enum ni_finding_level level,
                               uint32_t of) {
@@ -104,28 +104,70 @@ static uint32_t count_first_bins(const float *us, const uint8_t *causes, uint32_
   return first;
 }
 
-void ni_causes_bin_lengths(const struct ni_blame *b, float *us) {
+/* How long the bin took on this rank; NAN: not known. */
+static float measure_bin(const struct ni_blame *b, uint32_t rank, uint32_t bin) {
+  const struct ni_blame_cell *here = ni_blame_cell_at(b, rank, bin);
+  const struct ni_blame_cell *next = here ? ni_blame_cell_at(b, rank, bin + 1) : NULL;
+  return next ? (float)(next->start_ns - here->start_ns) / 1e3f : NAN;
+}
+
+/* Of ranks that wait for each other in each step: the median. The first and the last bins are not whole. */
+static void measure_common_lengths(const struct ni_blame *b, float *us) {
   uint32_t judged = 0; /* the other ranks are of another run in the folder */
   for (uint32_t r = 0; r < b->n_ranks; r++)
     judged += b->rank[r].judged;
   const uint32_t every = judged / LENGTHS_OF + 1;
   float of[LENGTHS_OF + 1];
-  for (uint32_t k = 0; k < b->bins; k++) {
+  for (uint32_t k = 1; k + 2 < b->bins; k++) {
     uint32_t number = 0;
     size_t n = 0;
-    us[k] = NAN;
-    const bool is_whole = k > 0 && k + 2 < b->bins;
-    for (uint32_t r = 0; is_whole && r < b->n_ranks && n < LENGTHS_OF; r++) {
+    for (uint32_t r = 0; r < b->n_ranks && n < LENGTHS_OF; r++) {
       if (!b->rank[r].judged || number++ % every)
         continue;
-      const struct ni_blame_cell *here = ni_blame_cell_at(b, r, k);
-      const struct ni_blame_cell *next = here ? ni_blame_cell_at(b, r, k + 1) : NULL;
-      if (next)
-        of[n++] = (float)(next->start_ns - here->start_ns) / 1e3f;
+      of[n] = measure_bin(b, r, k);
+      n += !isnan(of[n]);
     }
     if (n)
       us[k] = ni_blame_quantile(of, n, 0.5);
   }
+}
+
+struct island_length {
+  double us;
+  uint32_t n;
+};
+
+/*
+ * Islands do not wait for each other but where they meet. So of each step the slowest one counts, without
+ * what it waits for others.
+ */
+static int measure_island_lengths(const struct ni_blame *b, float *us) {
+  struct island_length *of = malloc((b->n_islands + 1) * sizeof *of);
+  if (!of)
+    return -ENOMEM;
+  for (uint32_t k = 1; k + 2 < b->bins; k++) {
+    memset(of, 0, b->n_islands * sizeof *of);
+    for (uint32_t r = 0; r < b->n_ranks; r++) {
+      const float mine = b->rank[r].judged ? measure_bin(b, r, k) : NAN;
+      if (isnan(mine))
+        continue;
+      of[b->island[r]].us += mine - ni_islands_measure_wait(b, r, k);
+      of[b->island[r]].n++;
+    }
+    for (uint32_t i = 0; i < b->n_islands; i++)
+      us[k] = fmaxf(us[k], of[i].n ? (float)(of[i].us / of[i].n) : NAN);
+  }
+  free(of);
+  return 0;
+}
+
+int ni_causes_bin_lengths(const struct ni_blame *b, float *us) {
+  for (uint32_t k = 0; k < b->bins; k++)
+    us[k] = NAN;
+  if (b->island)
+    return measure_island_lengths(b, us);
+  measure_common_lengths(b, us);
+  return 0;
 }
 
 struct clock_costs {
@@ -166,20 +208,26 @@ static bool is_dense(const struct clock_costs *w) {
   return quiet * QUIET_PART < w->b->bins;
 }
 
+/* What joins islands in the bin: bins are compared with those in which it is the same. */
+static uint64_t get_exchange(const struct clock_costs *w, uint32_t bin) {
+  return w->b->exchange ? w->b->exchange[bin] : 0;
+}
+
 /*
- * Mean of the bins nearest to from..to in which no such cause is at work, those far off clipped; lasts: the
- * cause is of links; *apart: two
- * of their standard deviations.
+ * Mean of the bins nearest to from..to in which no such cause is at work, of those in which islands meet as
+ * they do in bin `like`, those far off clipped; lasts: the cause is of links; *apart: two of their standard
+ * deviations.
  */
-static double find_baseline_around(const struct clock_costs *w, uint32_t from, uint32_t to, bool lasts,
-                                   float *apart) {
+static double find_baseline_around(const struct clock_costs *w, uint32_t from, uint32_t to, uint32_t like,
+                                   bool lasts, float *apart) {
   size_t n = 0;
   double sum = 0;
   for (uint32_t around = AROUND; n < AROUND_MIN && around / 2 < w->b->bins; around *= 2) {
     n = 0;
     for (uint32_t k = from > around ? from - around : 0; k < to + around && k < w->b->bins; k++) {
       const bool is_first = !lasts && k < w->first;
-      if (!is_near_any_cause(w, k) && !isnan(w->us[k]) && !is_first)
+      const bool is_alike = get_exchange(w, k) == get_exchange(w, like);
+      if (!is_near_any_cause(w, k) && !isnan(w->us[k]) && !is_first && is_alike)
         w->quiet[n++] = w->us[k];
     }
   }
@@ -195,6 +243,32 @@ static double find_baseline_around(const struct clock_costs *w, uint32_t from, u
   return sum / (double)n;
 }
 
+/*
+ * Adds what the bins of k..to took longer than others. Returns how many of them are known: none where a
+ * cause is at work in all bins like one of them, as where it comes each time that islands meet.
+ */
+static uint32_t count_run(const struct clock_costs *w, const struct ni_cause *c, uint32_t k, uint32_t to,
+                          double *sum, double *squares) {
+  double longer = 0, doubt = 0, baseline = NAN;
+  uint32_t seen = 0;
+  float apart = 0;
+  for (uint32_t i = k; i < to; i++) {
+    if (i == k || get_exchange(w, i) != get_exchange(w, i - 1))
+      baseline = find_baseline_around(w, k, to, i, c->links, &apart);
+    const bool of_another = w->causes[i] && !ni_cause_is_active(c, i);
+    if (isnan(w->us[i]) || of_another)
+      continue;
+    if (isnan(baseline))
+      return 0;
+    longer += w->us[i] - baseline;
+    doubt += apart * apart;
+    seen++;
+  }
+  *sum += longer;
+  *squares += doubt;
+  return seen;
+}
+
 static void count_clock_cost(const struct clock_costs *w, struct ni_cause *c) {
   const uint32_t bins = w->b->bins;
   double sum = 0, squares = 0;
@@ -205,16 +279,7 @@ static void count_clock_cost(const struct clock_costs *w, struct ni_cause *c) {
       continue;
     while (to < bins && is_near_cause(w, c, to))
       to++;
-    float apart = 0;
-    double baseline = find_baseline_around(w, k, to, c->links, &apart);
-    for (uint32_t i = k; i < to; i++) {
-      const bool of_another = w->causes[i] && !ni_cause_is_active(c, i);
-      if (isnan(w->us[i]) || isnan(baseline) || of_another)
-        continue;
-      sum += w->us[i] - baseline;
-      seen++;
-      squares += apart * apart;
-    }
+    seen += count_run(w, c, k, to, &sum, &squares);
   }
   c->not_clocked = seen == 0;
   const double doubt = sqrt(squares) + CLOCK_DOUBT * fabs(sum);
@@ -302,9 +367,8 @@ int ni_count_clock_costs(const struct ni_blame *b, struct ni_causes *causes) {
     return 0;
   w.us = malloc((2 * (size_t)b->bins + 1) * sizeof *w.us);
   w.causes = calloc(b->bins + 1, sizeof *w.causes);
-  if (w.us && w.causes) {
+  if (w.us && w.causes && ni_causes_bin_lengths(b, w.us) == 0) {
     w.quiet = w.us + b->bins;
-    ni_causes_bin_lengths(b, w.us);
     for (uint32_t i = 0; i < causes->n; i++)
       for (uint32_t k = 0; k < b->bins && is_counted_with_others(b, &causes->item[i]); k++)
         w.causes[k] |= ni_cause_is_active(&causes->item[i], k);

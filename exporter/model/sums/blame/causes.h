@@ -124,7 +124,7 @@
 #define NI_CAUSE_LINK_COST 1e-3
 /*
  * and more where they take less than NI_CAUSE_LINK_SMALL longer. So has a communicator of which nothing says
- * whose link is slow: there are many of them.
+ * whose link is slow: there are many of them; and a network of which one link alone says that it is slow.
  */
 #define NI_CAUSE_LINK_SMALL 0.15f
 #define NI_CAUSE_LINK_SMALL_COST 4e-3
@@ -254,8 +254,11 @@ static inline bool ni_cause_is_active(const struct ni_cause *c, uint32_t bin) {
  * fewer. There are steps without the cause near to such steps, so the cost is counted by the clock.
  */
 bool ni_cause_comes_and_goes(const struct ni_blame *b, const struct ni_cause *c);
-/* us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. */
-void ni_causes_bin_lengths(const struct ni_blame *b, float *us);
+/*
+ * us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. Of islands: the
+ * slowest one, without what it waits for others where they meet. 0 or -ENOMEM.
+ */
+int ni_causes_bin_lengths(const struct ni_blame *b, float *us);
 /*
  * Fills the costs of all causes for which ni_cause_comes_and_goes() holds: what their steps, and those next
  * to them, took longer than the nearest steps without such a cause. A step's length is the median over ranks

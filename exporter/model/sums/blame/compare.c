@@ -60,7 +60,7 @@ enum { WHOLE_PEERS_MIN = 4 };
 #define WHOLE_APART 3
 
 struct member_place {
-  uint64_t at, name;
+  uint64_t at, name, waits;
   uint32_t rank, order;
   float usual_us, mean_us,
       times; /* times: what is usual for the class there; then: how much longer than that */
@@ -77,16 +77,25 @@ static size_t find_place_end(const struct member_place *at, size_t n, size_t fro
   return to;
 }
 
-/* What most of n wait for, if more than half do. */
-static uint64_t find_majority_wait(const struct member_place *at, size_t n) {
-  uint64_t name = 0;
+/* A member that waits for what most of n wait for, if more than half do. */
+static const struct member_place *find_majority_wait(const struct member_place *at, size_t n) {
+  const struct member_place *most = at;
   size_t votes = 0;
   for (size_t i = 0; i < n; i++) {
     if (votes == 0)
-      name = at[i].name;
-    votes += at[i].name == name ? 1 : (size_t)-1;
+      most = &at[i];
+    votes += at[i].name == most->name ? 1 : (size_t)-1;
   }
-  return name;
+  return most;
+}
+
+/*
+ * It waits for what most do, and perhaps for more: then its own time begins no earlier than theirs, and where
+ * it is longer all the same, it is.
+ */
+static bool waits_for_as_much(const struct member_place *x, const struct member_place *most, float baseline) {
+  const bool is_more = (x->waits & most->waits) == most->waits && x->usual_us > baseline;
+  return x->name == most->name || is_more;
 }
 
 struct compared_places {          /* of one rank, sums over its places in a step */
@@ -103,7 +112,7 @@ struct compared_places {          /* of one rank, sums over its places in a step
 static void add_place_excess(struct member_place *at, size_t n, float little, const float *middle,
                              struct compared_places *sums) {
   const float baseline = at[n == 2 ? 0 : (n - 1) / 4].usual_us;
-  const uint64_t name = find_majority_wait(at, n);
+  const struct member_place *most = find_majority_wait(at, n);
   size_t odd = 0;
   for (int pass = 0; pass < 2; pass++)
     for (size_t i = 0; i < n; i++) {
@@ -116,7 +125,7 @@ static void add_place_excess(struct member_place *at, size_t n, float little, co
       at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
       struct compared_places *x = &sums[at[i].rank];
       x->level_us += baseline;
-      if (is_odd && at[i].name != name) {
+      if (is_odd && !waits_for_as_much(&at[i], most, baseline)) {
         x->left_out_us += at[i].usual_us;
         continue;
       }
@@ -343,8 +352,8 @@ static void find_leads(const struct ni_blame *b, struct ni_compared *w, const st
     const struct ni_blame_rank *o = &b->rank[at[from].rank];
     const float step = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
     const struct rest_of_step rest = {measure_rest(o, at + from, to - from), others};
-    w->lead[at[from].rank] = o->n_slots == 1 ? find_lead(at + from, to - from, step, rest)
-                                             : (struct ni_lead){.part = 1, .apart = 1};
+    w->lead[at[from].rank] =
+        o->one_comm ? find_lead(at + from, to - from, step, rest) : (struct ni_lead){.part = 1, .apart = 1};
   }
 }
 
@@ -367,7 +376,8 @@ int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
     const struct ni_blame_rank *o = &b->rank[w->member[i]];
     for (uint32_t k = 0; k < o->n_places; k++) {
       const struct ni_blame_place *p = &o->place[k];
-      at[n++] = (struct member_place){p->at, p->name, w->member[i], p->order, p->usual_us, p->mean_us, 1};
+      at[n++] =
+          (struct member_place){p->at, p->name, p->waits, w->member[i], p->order, p->usual_us, p->mean_us, 1};
     }
     sums[w->member[i]].over_us = NAN;
     step_us[i] = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;

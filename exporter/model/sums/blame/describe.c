@@ -603,7 +603,8 @@ static bool is_worth_saying(const struct ni_blame *b, const struct ni_cause *c,
   const bool is_small = cost < NI_CAUSE_DROP_SMALL && c->cost_us < NI_CAUSE_OF_LARGEST * largest_us;
   if (c->kind == NI_FIND_FLAPPING && is_small)
     return false;
-  if (c->links && c->link == NI_FIND_SLOW_COMM)
+  const bool is_of_one_link = c->link == NI_FIND_CONGESTION && c->n_items == 1;
+  if (c->links && (c->link == NI_FIND_SLOW_COMM || is_of_one_link))
     return cost >= NI_CAUSE_LINK_SMALL_COST;
   if (c->links)
     return cost >= (c->share < NI_CAUSE_LINK_SMALL ? NI_CAUSE_LINK_SMALL_COST : NI_CAUSE_LINK_COST);

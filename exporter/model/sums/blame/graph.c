@@ -199,8 +199,8 @@ static int load_rank(struct ni_graph *g, uint32_t rank, double t0) {
       return -ENOMEM;
     if (op->main && i - s->from >= op->main) {
       n->main = g->node[s->first + i - s->from - op->main].join;
-      n->beside = o->n_slots == 1 ? o->sample[i - op->main].exec_us : 0;
-      n->since_launch = o->n_slots == 1 && op->launched_late && launched > 0 ? (float)(t - launched) : 0;
+      n->beside = o->one_comm ? o->sample[i - op->main].exec_us : 0;
+      n->since_launch = o->one_comm && op->launched_late && launched > 0 ? (float)(t - launched) : 0;
     } else {
       n->gap = (float)(t - t0);
       n->pause = 0;

@@ -7,6 +7,7 @@
 #include "peer_groups.h"
 #include "exporter/model/sums/cpus/calls.h"
 #include "causes.h"
+#include "exporter/base/order.h"
 #include "exporter/base/threads.h"
 #include "exporter/model/sums/findings.h"
 #include "exporter/model/sums/ranks/pass.h"
@@ -256,6 +257,70 @@ static uint32_t find_last_run(const struct ni_blame *b) {
   return last;
 }
 
+static bool could_mark(const struct ni_blame_rank *o, uint64_t kind) {
+  for (uint32_t k = 0; k < NI_STEP_KINDS && o->mark.could_be[k]; k++)
+    if (o->mark.could_be[k] == kind)
+      return true;
+  return false;
+}
+
+struct mark_votes {
+  uint64_t kind;
+  uint32_t could, does;
+};
+static NI_ORDER_BY(by_kind, struct mark_votes, kind, does);
+
+/* Those of one kind become one. Returns how many kinds there are. */
+static size_t add_up_votes(struct mark_votes *vote, size_t n) {
+  size_t kinds = 0;
+  qsort(vote, n, sizeof *vote, by_kind);
+  for (size_t i = 0; i < n; i++) {
+    if (!kinds || vote[kinds - 1].kind != vote[i].kind) {
+      vote[kinds++] = vote[i];
+      continue;
+    }
+    vote[kinds - 1].could += vote[i].could;
+    vote[kinds - 1].does += vote[i].does;
+  }
+  return kinds;
+}
+
+/*
+ * What could end the steps of most ranks of a run, and of several such the one that ends most. Several
+ * operations can come once a step, and which of them a rank takes depends on its own time. With another one
+ * its steps begin elsewhere, and what others do in one step it does in two. That matters where steps differ.
+ * vote: room for all.
+ */
+static uint64_t find_usual_mark(const struct ni_blame *b, uint32_t run, struct mark_votes *vote) {
+  const struct mark_votes *best = NULL;
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const struct ni_blame_rank *o = &b->rank[i];
+    const bool is_of_run = o->run == run && o->judged && has_baseline_steps(b, i);
+    for (uint32_t k = 0; is_of_run && k < NI_STEP_KINDS && o->mark.could_be[k]; k++)
+      vote[n++] = (struct mark_votes){o->mark.could_be[k], 1, o->mark.could_be[k] == o->mark.kind};
+  }
+  n = add_up_votes(vote, n);
+  for (size_t i = 0; i < n; i++) {
+    const bool is_more = !best || vote[i].could > best->could;
+    if (is_more || (vote[i].could == best->could && vote[i].does > best->does))
+      best = &vote[i];
+  }
+  return best ? best->kind : 0;
+}
+
+static int find_usual_marks(struct ni_blame *b) {
+  struct mark_votes *vote = malloc(((size_t)b->n_ranks * NI_STEP_KINDS + 1) * sizeof *vote);
+  for (uint32_t run = 0; vote && run <= find_last_run(b); run++) {
+    const uint64_t mark = find_usual_mark(b, run, vote);
+    for (uint32_t i = 0; i < b->n_ranks; i++)
+      if (b->rank[i].run == run)
+        b->rank[i].usual_mark = mark;
+  }
+  free(vote);
+  return vote ? 0 : -ENOMEM;
+}
+
 /*
  * Ranks of one job have as many steps. A few that took something else for steps than most (every micro-batch,
  * say) look once more for what comes as often as most ranks' steps; those that find nothing are not judged.
@@ -285,9 +350,12 @@ static int64_t reset_odd_ranks(struct ni_blame *b) {
     b->usual_steps = fmax(b->usual_steps, baseline);
   }
   free(n);
+  if (find_usual_marks(b) < 0)
+    return -ENOMEM;
   for (uint32_t i = 0; i < b->n_ranks && !b->r->marks.n; i++) {
     struct ni_blame_rank *o = &b->rank[i];
-    if (!o->judged || has_baseline_steps(b, i))
+    const bool has_other_mark = o->mark.kind != o->usual_mark && could_mark(o, o->usual_mark);
+    if (!o->judged || (has_baseline_steps(b, i) && !(has_other_mark && o->ops_vary)))
       continue;
     ni_blame_reset_rank(o, o->ops);
     again++;
@@ -386,7 +454,7 @@ int ni_judge_repeat(const struct ni_blame_rank *o, bool *repeat) {
   const float shorter = ni_blame_quantile(us, n, 0.25), longer = ni_blame_quantile(us, n, 0.75);
   const float least = ni_blame_quantile(own_us, n, 0.25), most = ni_blame_quantile(own_us, n, 0.75);
   const bool are_as_long = n < STEPS_REPEAT_MIN || longer <= STEPS_ALIKE * shorter;
-  const bool is_told = o->n_slots > 1 && least >= STEPS_TOLD * shorter;
+  const bool is_told = !o->one_comm && least >= STEPS_TOLD * shorter;
   const bool compute_alike = is_told && most <= STEPS_ALIKE * least;
   *repeat = (are_as_long || compute_alike) && !o->sizes_differ;
   free(us);

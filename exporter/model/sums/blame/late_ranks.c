@@ -254,7 +254,7 @@ static int name_late_hosts(struct ni_lateness *w, struct ni_causes *out,
       c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (ni_blame_host(b, i) == h)
-        c->rest &= b->rank[i].n_slots <= 1;
+        c->rest &= b->rank[i].one_comm;
     c->n_peers = b->n_ranks;
     if ((e = append_ranks(c, w, belongs, h)) < 0)
       return e;
@@ -323,7 +323,7 @@ static int name_late_ranks(struct ni_lateness *w, struct ni_causes *out) {
     c->calls = l->calls;
     if (!l->bursts)
       c->lead = l->lead;
-    c->rest = !l->launch && w->b->rank[i].n_slots == 1;
+    c->rest = !l->launch && w->b->rank[i].one_comm;
     c->n_peers = l->n_peers;
     e = append_ranks(c, w, is_rank, i);
     if (e == 0 && l->bursts)
@@ -377,7 +377,7 @@ static int name_replica(struct ni_lateness *w, struct ni_causes *out, const uint
     seen_us += l->seen_us;
     lead.part += l->lead.part;
     lead.apart += l->lead.apart;
-    rest &= b->rank[i].n_slots <= 1;
+    rest &= b->rank[i].one_comm;
     n_peers = l->n_peers;
   }
   if (n == 0)
@@ -394,7 +394,7 @@ static int name_replica(struct ni_lateness *w, struct ni_causes *out, const uint
   c->n_peers = n_peers;
   if (members == 1) {
     c->lead = w->late[of].lead;
-    c->rest = b->rank[of].n_slots == 1;
+    c->rest = b->rank[of].one_comm;
   } else if (!more) {
     c->lead = (struct ni_lead){.part = lead.part / (float)n, .apart = lead.apart / (float)n};
     c->rest = rest;

@@ -8,6 +8,7 @@
 #include "exporter/model/sums/cpus/calls.h"
 #include "peer_groups.h"
 #include "exporter/model/sums/ranks/quantile.h"
+#include "exporter/model/sums/work/islands.h"
 
 #define MORE_PLACES 1.5f  /* times what is usual: a bin with more is no step like others */
 #define LEAD_OF_RUN 0.2f  /* an interval that says at what rate the rank is late there */
@@ -391,6 +392,26 @@ static void judge_launches(struct ni_lateness *w) {
   }
 }
 
+/* Its own time is longer, and not because it launches late. */
+static bool is_late_by_itself(const struct ni_lateness *w, uint32_t rank) {
+  return w->late[rank].late && w->launches.late_us[rank] * 2 < w->late[rank].excess_us;
+}
+
+/*
+ * A CPU that has launched as far ahead as it may calls when its GPU goes on. So where a rank of the island is
+ * late by as much or more, the others there call later because they wait for it, and other islands do not.
+ */
+static bool waits_for_late_rank(const struct ni_lateness *w, uint32_t rank, float times) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; b->island && i < b->n_ranks; i++) {
+    const bool is_of_island = i != rank && b->rank[i].judged && b->island[i] == b->island[rank];
+    const bool is_known_slow = w->late[i].calls > 0; /* it is late by its own CPU */
+    if (is_of_island && !is_known_slow && is_late_by_itself(w, i) && times - 1 <= w->late[i].share)
+      return true;
+  }
+  return false;
+}
+
 /*
  * A slow CPU launches what the GPU computes as slowly as what it calls of NCCL. Where the computing before an
  * operation is the longer part of that, the operation itself is not launched late, but the GPU has idled
@@ -420,8 +441,7 @@ static struct ni_rank_lateness measure_slow_cpu(const struct ni_lateness *w, uin
 static void judge_calls(struct ni_lateness *w) {
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
     struct ni_rank_lateness *l = &w->late[i];
-    const bool is_explained = !l->late || w->launches.late_us[i] * 2 >= l->excess_us;
-    if (!(w->calls_times[i] > 0) || !is_explained)
+    if (!(w->calls_times[i] > 0) || is_late_by_itself(w, i) || waits_for_late_rank(w, i, w->calls_times[i]))
       continue;
     if (!l->launch) {
       free(l->hit);
@@ -538,6 +558,42 @@ static void clear_unknown_gaps(struct ni_lateness *w) {
   }
 }
 
+/* What an island waits for others in these bins, in us of a step. */
+static float measure_island_wait(const struct ni_blame *b, uint32_t island, uint32_t from, uint32_t to) {
+  double sum = 0;
+  uint32_t ranks = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (!b->rank[i].judged || b->island[i] != island)
+      continue;
+    ranks++;
+    for (uint32_t k = from; k < to; k++)
+      sum += ni_islands_measure_wait(b, i, k);
+  }
+  return ranks ? (float)(sum / ranks / ((to - from) * (double)b->bin_steps)) : INFINITY;
+}
+
+/* As much as a rank is late by, times this: an island that waits so long for others is not late. */
+#define WAITS_PART 0.5f
+
+/*
+ * Who waits for a late rank within operations computes beside them, and less of it is seen between: beside
+ * the island of a late rank those of all others look late. But they wait where islands meet, and nobody
+ * waits for them.
+ */
+static void clear_waiting_islands(struct ni_lateness *w) {
+  const struct ni_blame *b = w->b;
+  for (uint32_t i = 0; b->island && i < b->n_ranks; i++) {
+    struct ni_rank_lateness *l = &w->late[i];
+    if (!l->late || l->launch)
+      continue;
+    const float mine = measure_island_wait(b, b->island[i], l->from, l->to);
+    float least = mine;
+    for (uint32_t k = 0; k < b->n_islands; k++)
+      least = fminf(least, measure_island_wait(b, k, l->from, l->to));
+    l->late = mine - least < WAITS_PART * l->excess_us;
+  }
+}
+
 int ni_lateness_judge(struct ni_lateness *w) {
   const struct ni_blame *b = w->b;
   int e = 0;
@@ -545,6 +601,8 @@ int ni_lateness_judge(struct ni_lateness *w) {
     e = judge_members(w, c, NULL, false);
   if (e == 0 && (b->waits_unseen || b->teams_wait_unseen))
     e = judge_teams(w);
+  if (e == 0)
+    clear_waiting_islands(w);
   if (e == 0)
     e = ni_calls_compare(b, w->calls_us, w->calls_times);
   if (e == 0) {

@@ -1,7 +1,7 @@
 /*
- * Transfers. First the fabric as a whole, in some bins. Then links that are slower than their peers: what all
- * slow links cross, and hardly any fast one, is named. That is the NVLink of a host or of one rank, a host's
- * NICs, the NIC of one rank, or the way between two hosts or two ranks; else the communicator itself.
+ * Links that are slower than their peers, after the network as a whole (fabric.c): what all slow links cross,
+ * and hardly any fast one, is named. That is the NVLink of a host or of one rank, a host's NICs, the NIC of
+ * one rank, or the way between two hosts or two ranks; else the communicator itself.
  */
 #include <errno.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "peer_groups.h"
-#include "causes.h"
+#include "transfers.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
 enum link_state { UNKNOWN, FINE, SLOW, EXPLAINED };
@@ -28,10 +28,6 @@ enum {
   DROP_PART = 4      /* a bin belongs to a drop if it is a quarter as slow as drops are in the mean */
 };
 
-/* A slowness that lasts has so much of the run behind its begin, and is there in so many of these bins. */
-#define LASTS_PART 0.25f
-#define LASTS_HIT 0.9f
-
 struct judged_link {
   uint8_t state; /* enum link_state */
   bool stops;    /* single operations of it stop (is_stopped()) */
@@ -46,186 +42,6 @@ struct link_judge {
   float *x; /* scratch: [2][bins] */
   double step_us;
 };
-
-/* Its transfers are so much of a step that it is worth to be judged. */
-static bool is_long_enough(const struct link_judge *w, const struct ni_blame_link *l) {
-  return !isnan(l->mean_us) && l->n_ranks > 1 &&
-      l->mean_us * l->per_step >= NI_CAUSE_LINK_OF_STEP * w->step_us;
-}
-
-/* Length of a usual step, by the ranks that were seen longest. */
-static double find_step_us(const struct ni_blame *b) {
-  double best = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++) {
-    const struct ni_blame_rank *o = &b->rank[i];
-    double us = o->judged && o->n_steps ? (double)(o->last_ns - o->first_ns) / 1e3 / o->n_steps : 0;
-    if (us > best)
-      best = us;
-  }
-  return best;
-}
-
-/*
- * All of its ranks have logs. Where one is missing it may be the last to come, and what looks like a transfer
- * is waiting for it.
- */
-static bool has_all_ranks(const struct link_judge *w, const struct ni_blame_link *l) {
-  const uint32_t all = l->from < 0 ? (uint32_t)w->b->s->comm[l->comm].n_ranks : 2;
-  return l->n_ranks >= all;
-}
-
-/* Deviation of a link from bin to bin, as a share. */
-static float measure_noise(const float *x, uint32_t bins, float *scratch) {
-  size_t n = 0;
-  for (uint32_t k = 1; k < bins; k++)
-    if (!isnan(x[k]) && !isnan(x[k - 1]))
-      scratch[n++] = fabsf(x[k] - x[k - 1]);
-  return n ? ni_blame_quantile(scratch, n, 0.5) * NI_CAUSE_NOISE : 0;
-}
-
-/*
- * A bin that is slower than this is a drop. Where transfers differ much from bin to bin (experts), it is
- * higher.
- */
-static float get_drop_threshold(float noise) { return fmaxf(NI_CAUSE_DROP, NI_CAUSE_SIGMA * noise); }
-
-/*
- * How slow most links across hosts are in each bin, compared with their own quiet time; NAN: not known.
- * links, ops: by bin: so many say it, by the shortest of so many operations. x: scratch.
- */
-static void compare_fabric(const struct link_judge *w, uint32_t judged, float *ratio, uint32_t *links,
-                           uint32_t *ops, float *x) {
-  const struct ni_blame *b = w->b;
-  for (uint32_t k = 0; k < b->bins; k++) {
-    size_t n = 0;
-    bool all = false;
-    for (uint32_t i = 0; i < b->n_links; i++) {
-      const struct ni_blame_link *l = &b->link[i];
-      const bool is_of_fabric = l->host < 0 && is_long_enough(w, l) && has_all_ranks(w, l);
-      if (!is_of_fabric || isnan(l->us[k]))
-        continue;
-      x[n++] = l->us[k] / l->quiet_us;
-      ops[k] += l->ops ? l->ops[k] : 0;
-      all |= l->n_ranks == judged;
-    }
-    ratio[k] = n ? ni_blame_quantile(x, n, 0.25) : NAN;
-    links[k] = (uint32_t)n;
-    if (n == 1 && !all)
-      ratio[k] = NAN; /* of one link nobody can say whether it is all of them */
-  }
-}
-
-/*
- * Slow from some bin on, in nearly all of them to the end: that is no congestion, which comes and goes, but
- * something that broke. What it is, a NIC, a way between hosts or a switch, the transfers do not say: all of
- * them cross it.
- */
-static bool has_begun_to_last(const struct ni_blame *b, const struct ni_cause *c) {
-  const uint32_t bins = c->to - c->from;
-  const bool reaches_end = c->to + ni_cause_near_end(b) >= b->bins;
-  return reaches_end && (float)bins >= LASTS_PART * (float)b->bins &&
-      (float)c->bins_hit >= LASTS_HIT * (float)bins;
-}
-
-/* Only collectives of one communicator cross hosts. Messages of one go several ways. */
-static bool are_of_one_comm(const struct ni_blame *b, const struct ni_cause *c) {
-  for (uint32_t i = 0; i < c->n_items; i++) {
-    const struct ni_blame_link *l = &b->link[c->item[i]];
-    if (l->from >= 0 || l->comm != b->link[c->item[0]].comm)
-      return false;
-  }
-  return c->n_items > 0;
-}
-
-/*
- * The communicator is named: a NIC of one of its hosts that drops looks the same as a network that is full.
- * It was slow several times, or for one interval.
- */
-static void name_only_comm(struct ni_cause *c, uint32_t bins) {
-  uint32_t runs = 0;
-  for (uint32_t k = 0; k < bins; k++)
-    runs += c->at[k] && !(k && c->at[k - 1]);
-  c->kind = runs > 1 ? NI_FIND_FLAPPING : NI_FIND_SLOW_COMM;
-  c->link = NI_FIND_SLOW_COMM;
-  c->level = NI_LEVEL_COMM;
-  c->of = c->item[0];
-  c->bins_hit = runs;
-}
-
-/*
- * Bins in which nearly all links across hosts are slower than they are themselves in quiet ones. Alone a bin
- * may be one slow operation, but not where several links, or many operations, are far slower than chance
- * makes them.
- */
-static int find_congestion(struct link_judge *w) {
-  const struct ni_blame *b = w->b;
-  float *x = malloc((b->n_links + b->bins + 1) * sizeof *x), *ratio = malloc((b->bins + 1) * sizeof *ratio);
-  uint32_t *links = calloc(2 * (size_t)b->bins + 1, sizeof *links), *ops = links ? links + b->bins : NULL;
-  uint32_t hit = 0, far = 0, from = b->bins, to = 0, judged = 0;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    judged += b->rank[i].judged;
-  double sum = 0;
-  w->out->crowded = calloc(b->bins + 1, sizeof(bool));
-  const bool has_scratch = x && ratio && links;
-  if (!has_scratch || !w->out->crowded) {
-    free(x);
-    free(ratio);
-    free(links);
-    return -ENOMEM;
-  }
-  compare_fabric(w, judged, ratio, links, ops, x);
-  const float noise = measure_noise(ratio, b->bins, x), drop = 1 + get_drop_threshold(noise);
-  for (uint32_t k = 1; k + 1 < b->bins; k++) {
-    const float least = links[k] < NI_CAUSE_LIKE_MIN ? NI_CAUSE_CROWDED : NI_CAUSE_CROWDED_OF_MANY;
-    const float floor = fmaxf(least, 1 + NI_CAUSE_CROWDED_APART * noise);
-    const bool is_in_row = ratio[k - 1] > floor || ratio[k + 1] > floor;
-    const bool is_sure = links[k] >= NI_CAUSE_CROWDED_LINKS || ops[k] >= NI_CAUSE_CROWDED_OPS;
-    const bool is_far = is_sure && ratio[k] >= drop;
-    if (!(ratio[k] > floor && (is_in_row || is_far)))
-      continue;
-    w->out->crowded[k] = true;
-    sum += ratio[k];
-    hit++;
-    far += is_far;
-    if (k < from)
-      from = k;
-    to = k + 1;
-  }
-  free(x);
-  free(ratio);
-  free(links);
-  const bool often = hit >= 3 && hit >= NI_CAUSE_CROWDED_BINS * (float)b->bins;
-  if (!often && far < NI_CAUSE_CROWDED_FAR) {
-    memset(w->out->crowded, 0, b->bins * sizeof(bool));
-    return 0;
-  }
-  struct ni_cause *c = ni_cause_add(w->out, NI_FIND_CONGESTION, NI_LEVEL_FABRIC, 0);
-  int e = 0;
-  if (!c)
-    return 0;
-  c->links = true;
-  c->link = NI_FIND_CONGESTION;
-  c->from = from;
-  c->to = to;
-  c->bins_hit = hit;
-  if (!(c->at = malloc((b->bins + 1) * sizeof *c->at)))
-    return -ENOMEM;
-  memcpy(c->at, w->out->crowded, b->bins * sizeof *c->at);
-  c->share = (float)(sum / hit) - 1;
-  for (uint32_t i = 0; e == 0 && i < b->n_links; i++)
-    if (b->link[i].host < 0 && is_long_enough(w, &b->link[i]))
-      e = ni_cause_add_item(c, i);
-  c->n_peers = c->n_items;
-  if (c->n_items && has_begun_to_last(b, c)) {
-    c->kind = c->link = NI_FIND_SLOW_COMM;
-    c->level = NI_LEVEL_COMM;
-    c->of = c->item[0];
-    c->to = b->bins;
-  } else if (are_of_one_comm(b, c)) {
-    name_only_comm(c, b->bins);
-  }
-  return e;
-}
 
 /* A bin says no more than that of whether a link is slow; how slow it is there is another question. */
 static float clip_excess(float x) { return x > NI_CAUSE_LINK_MOST ? NI_CAUSE_LINK_MOST : x; }
@@ -277,7 +93,8 @@ static bool link_stands_out(const struct link_judge *w, const struct ni_blame_li
     return false;
   if (mean < NI_CAUSE_SIGMA * noise / sqrt(n))
     return false;
-  return sum >= NI_CAUSE_LINK_OF_RUN * w->b->bins || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
+  const uint32_t known = ni_transfers_known(l->us, 0, w->b->bins);
+  return sum >= NI_CAUSE_LINK_OF_RUN * known || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
 }
 
 /* One operation of the bin took far longer than the longest one usually does. */
@@ -339,14 +156,15 @@ static void judge_links(struct link_judge *w) {
     double sum = 0, whole = 0, off = 0, off_whole = 0;
     float noise, drop;
     uint32_t n = 0, n_off = 0;
-    if (!is_long_enough(w, l) || !has_all_ranks(w, l) || judge_stops(w, i) || l->alike < 2)
+    if (!ni_transfers_are_long(l, w->step_us) || !ni_transfers_have_all_ranks(w->b, l) || judge_stops(w, i) ||
+        l->alike < 2)
       continue;
     for (uint32_t k = 0; k < b->bins; k++)
       x[k] = w->out->crowded[k] ? NAN : clip_excess(l->us[k] / l->baseline_us - 1);
     j->state = FINE;
     j->ratio = 1;
-    noise = measure_noise(x, b->bins, scratch);
-    drop = get_drop_threshold(noise);
+    noise = ni_transfers_noise(x, b->bins, scratch);
+    drop = ni_transfers_drop_threshold(noise);
     if (!ni_find_longest_above(x, b->bins, find_excess_floor(l), &j->from, &j->to))
       continue;
     for (uint32_t k = j->from; k < j->to; k++) {
@@ -363,9 +181,9 @@ static void judge_links(struct link_judge *w) {
       }
     }
     const uint32_t near = ni_cause_near_end(b);
-    if (j->from <= near)
+    if (j->from <= near || !ni_transfers_known(x, 1, j->from))
       j->from = 0;
-    if (j->to + near >= b->bins)
+    if (j->to + near >= b->bins || !ni_transfers_known(x, j->to, b->bins - 1))
       j->to = b->bins;
     if (link_stands_out(w, l, sum, n, noise))
       j->ratio = (float)(whole / n) + 1;
@@ -512,7 +330,7 @@ static int find_drops(const struct link_judge *w, struct ni_cause *c) {
     ratio[k] = seen && !w->out->crowded[k] ? sum / (float)seen : NAN;
   }
   ratio[0] = ratio[b->bins - 1] = NAN; /* begun or ended in the middle of a step */
-  const float drop = get_drop_threshold(measure_noise(ratio, b->bins, scratch));
+  const float drop = ni_transfers_drop_threshold(ni_transfers_noise(ratio, b->bins, scratch));
   for (uint32_t k = 0; k < b->bins; k++) {
     if (!isnan(ratio[k]))
       scratch[n++] = ratio[k];
@@ -534,6 +352,8 @@ static int find_drops(const struct link_judge *w, struct ni_cause *c) {
     uint32_t to = k, below = 0;
     double sum = 0;
     for (uint32_t i = k; i < b->bins && ratio[k] > floor && below < 2; i++) {
+      if (isnan(ratio[i]))
+        continue;
       below = ratio[i] > floor ? 0 : below + 1;
       if (!below) {
         sum += ratio[i];
@@ -545,8 +365,9 @@ static int find_drops(const struct link_judge *w, struct ni_cause *c) {
         first = k;
       end = to;
       high += sum;
-      n_high += to - k;
-      memset(at + k, true, (to - k) * sizeof *at);
+      n_high += ni_transfers_known(ratio, k, to);
+      for (uint32_t i = k; i < to; i++)
+        at[i] = !isnan(ratio[i]);
     }
     k = to > k ? to : k + 1;
   }
@@ -627,7 +448,7 @@ static int add_unmatched_links(const struct link_judge *w, const struct suspect 
     const bool is_unmatched = l->from < 0 && l->host < 0 && l->alike < 2;
     if (!is_unmatched || !(l->bytes >= bytes))
       continue;
-    if (!is_long_enough(w, l) || !has_all_ranks(w, l))
+    if (!ni_transfers_are_long(l, w->step_us) || !ni_transfers_have_all_ranks(w->b, l))
       continue;
     const bool its = s->kind == NI_FIND_SLOW_COMM ? b->link[s->of].host < 0 && is_within(&b->link[s->of], l)
                                                   : s->kind == NI_FIND_SLOW_NIC && crosses(w, s, i);
@@ -832,13 +653,9 @@ static int explain_local_links(struct link_judge *w) {
   return e;
 }
 
-int ni_find_congestion(const struct ni_blame *b, struct ni_causes *out) {
-  return find_congestion(&(struct link_judge){.b = b, .out = out, .step_us = find_step_us(b)});
-}
-
 int ni_find_slow_links(const struct ni_blame *b, struct ni_causes *out) {
   struct link_judge w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
-                         calloc(2 * (size_t)b->bins + 1, sizeof *w.x), find_step_us(b)};
+                         calloc(2 * (size_t)b->bins + 1, sizeof *w.x), ni_transfers_step_us(b)};
   int e = w.link && w.x ? 0 : -ENOMEM;
   if (e == 0 && !out->crowded)
     e = ni_find_congestion(b, out);

@@ -9,6 +9,7 @@
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
 #include "exporter/model/sums/ranks/quantile.h"
+#include "exporter/model/sums/work/islands.h"
 
 void ni_blame_free_rank(struct ni_blame_rank *o) {
   free(o->slot);
@@ -27,6 +28,7 @@ void ni_blame_reset_rank(struct ni_blame_rank *o, uint64_t ops) {
                                      .run = o->run,
                                      .usual_steps = o->usual_steps,
                                      .usual_span_s = o->usual_span_s,
+                                     .usual_mark = o->usual_mark,
                                      .ops_before = ops,
                                      .all_ops = o->all_ops};
   ni_blame_free_rank(o);
@@ -44,8 +46,13 @@ void ni_blame_free_links(struct ni_blame *b) {
   }
   free(b->link);
   free(b->beyond_us);
+  free(b->island);
+  free(b->exchange);
   b->link = NULL;
   b->beyond_us = NULL;
+  b->island = NULL;
+  b->exchange = NULL;
+  b->n_islands = 0;
   b->n_links = b->n_classes = b->bins = b->bin_steps = b->steps = 0;
 }
 
@@ -55,12 +62,6 @@ void ni_blame_free(struct ni_blame *b) {
   ni_blame_free_links(b);
   free(b->rank);
   b->rank = NULL;
-}
-
-const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank, uint32_t k) {
-  const struct ni_blame_rank *o = &b->rank[rank];
-  int64_t at = (int64_t)k - o->shift / (int32_t)b->bin_steps;
-  return at < 0 || at >= o->n_bins || !o->cell[at].start_ns ? NULL : &o->cell[at];
 }
 
 static uint32_t find_root(uint32_t *up, uint32_t i) {
@@ -610,5 +611,9 @@ int ni_group_peers(struct ni_blame *b) {
   int e = find_classes(b);
   if (e == 0)
     e = build_links(b);
-  return e < 0 ? e : compare_links(b);
+  if (e == 0)
+    e = ni_islands_find(b);
+  if (e == 0)
+    e = compare_links(b);
+  return e < 0 ? e : ni_islands_find_exchanges(b);
 }

@@ -20,8 +20,6 @@
  */
 int ni_group_peers(struct ni_blame *b);
 
-/* A rank's bin of the job's bin k; NULL: nothing happened. */
-const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank, uint32_t k);
 void ni_blame_free(struct ni_blame *b);
 /* Links, classes and bins alone: another run of the folder is judged next. */
 void ni_blame_free_links(struct ni_blame *b);

@@ -96,6 +96,7 @@ struct ni_blame_cell {
 struct ni_blame_place {
   uint64_t name;  /* the same on ranks with the same work that wait for the same there */
   uint64_t at;    /* the same whatever they wait for */
+  uint64_t waits; /* what is waited for: a bit for each slot, the same on ranks with the same work */
   uint32_t order; /* number in the step on its slot */
   bool message;   /* before what is sent to another stage */
   /* mean_us: over the run, without what is longer by NI_BLAME_BURST_US or more */
@@ -158,6 +159,12 @@ struct ni_blame_rank {
   bool judged, no_start; /* has start times, steps and own time; some operations state no start */
   bool gaps_unknown; /* many of its records are missing, and what it did then: nobody is named by its gaps */
   bool sizes_differ; /* what it does in one step it does not in another, as by requests of inference */
+  /*
+   * Most of its steps have collectives of one communicator, and nothing else: what it computes beside them is
+   * not seen. Others may come each so many steps.
+   */
+  bool one_comm;
+  bool ops_vary; /* of a communicator each step has as many operations as it happens to have (places.h) */
   const char *why_not; /* else; a constant */
   struct ni_blame_slot *slot;
   uint32_t n_slots;
@@ -205,6 +212,7 @@ struct ni_blame_rank {
   /* Also operations that state no time of a kernel, and calls that share another's: for patterns alone. */
   bool all_ops;
   struct ni_step_mark mark; /* as it was found; found false: there are no steps */
+  uint64_t usual_mark;      /* what marks on most ranks of its run, where it is gone through once more; 0 */
   /* What ends its steps (steps.h): an operation of mark_func in slot mark_slot; NULL: a gap before one. */
   const char *mark_func;
   uint16_t mark_slot;
@@ -265,6 +273,13 @@ struct ni_blame {
    * compared.
    */
   float *beyond_us;
+  /*
+   * Of ranks that go on by themselves and meet in some steps alone (work/islands.h): the island, by rank,
+   * and by bin what joins islands there, as a number that is the same where it is the same; 0: nothing does.
+   * NULL: all ranks meet in each step.
+   */
+  uint32_t *island, n_islands;
+  uint64_t *exchange;
 };
 
 /*
@@ -281,6 +296,14 @@ static inline void ni_anchor_update(struct ni_blame_slot *s, uint64_t what, uint
   if (step <= 1)
     s->anchor[0] = (struct ni_blame_anchor){sn, step, in_step};
   s->anchor[1] = (struct ni_blame_anchor){sn, step, in_step};
+}
+
+/* A rank's bin of the job's bin k; NULL: nothing happened. */
+static inline const struct ni_blame_cell *ni_blame_cell_at(const struct ni_blame *b, uint32_t rank,
+                                                           uint32_t k) {
+  const struct ni_blame_rank *o = &b->rank[rank];
+  const int64_t at = (int64_t)k - o->shift / (int32_t)b->bin_steps;
+  return at < 0 || at >= o->n_bins || !o->cell[at].start_ns ? NULL : &o->cell[at];
 }
 
 /* Global rank of a rank of the tables, for sorting and texts. */

@@ -265,7 +265,7 @@ static bool delayed_operations(struct ni_place_key *k, const struct ni_place_gap
  */
 static bool computes_beside(const struct rank_pass *x, uint32_t slot) {
   const struct ni_blame_rank *o = x->out;
-  return o->n_slots == 1 || (o->slot[slot].overlapped && !x->places.inner[x->places.group[slot]]);
+  return o->one_comm || (o->slot[slot].overlapped && !x->places.inner[x->places.group[slot]]);
 }
 
 /*
@@ -659,13 +659,18 @@ static struct ni_blame_place name_place(const struct rank_pass *x, const struct 
   /* counted from elsewhere: others */
   const uint64_t shape = o->slot[slot].shape + !x->places.per_step[slot];
   const uint64_t at = ni_mix(shape + order + 1);
-  uint64_t waits = 0;
-  for (uint32_t m = 0; m < o->n_slots; m++)
-    if (k->baseline.waits_for >> m & 1)
-      waits += ni_mix(o->slot[m].shape);
+  uint64_t waits = 0, bits = 0;
+  for (uint32_t m = 0; m < o->n_slots; m++) {
+    if (!(k->baseline.waits_for >> m & 1))
+      continue;
+    const uint64_t of = ni_mix(o->slot[m].shape);
+    waits += of;
+    bits |= UINT64_C(1) << (of & 63);
+  }
   return (struct ni_blame_place){
       .name = ni_mix(at + waits),
       .at = at,
+      .waits = bits,
       .order = order,
       .message = o->slot[slot].kind != NI_BLAME_COLL && !ni_places_is_group(o, slot)};
 }

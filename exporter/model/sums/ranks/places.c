@@ -13,6 +13,8 @@
 enum { MISSING_MOST = 1000 };
 /* What is extra makes its steps longer by an operation in nine of ten. */
 enum { EXTRA_OF_TEN = 9 };
+/* times what single steps have more or fewer of an operation: it adds up from step to step */
+#define VARIES_FAR 3.0
 #define SAME_LAYER 0.025f /* baselines of places with the same layers differ by no more */
 
 /* Numbers of the places in a step; behind them come those of what is extra. */
@@ -183,8 +185,17 @@ static bool is_one_more(const struct in_steps *w, uint32_t steps) {
   return w->with > 0 && w->with * 2 < steps && w->more * 10 >= w->with * EXTRA_OF_TEN;
 }
 
+/* most: by slot, collectives of most steps. */
+static bool has_one_communicator(const struct ni_blame_rank *o, const float *most) {
+  uint32_t usual = 0;
+  for (uint32_t k = 0; k < o->n_slots; k++)
+    usual += most[k] > 0 || o->slot[k].kind != NI_BLAME_COLL;
+  return o->n_slots == 1 || usual == 1;
+}
+
 /*
- * Fills x->extra: what is one operation more than most steps have on its slot, in fewer than half of them.
+ * Fills x->extra: what is one operation more than most steps have on its slot, in fewer than half of them;
+ * and one_comm of the rank.
  * Sizes that come now and then in the place of another one are none.
  */
 static int find_extra(struct ni_places *x, const struct ni_blame_op *op, size_t n, struct ni_step_mark mark) {
@@ -201,6 +212,7 @@ static int find_extra(struct ni_places *x, const struct ni_blame_op *op, size_t 
   if (has_room) {
     count_colls(x, op, n, step_of, colls);
     find_usual_colls(x, colls, steps, scratch, most);
+    x->out->one_comm = has_one_communicator(x->out, most);
     count_steps_with(x, op, n, step_of, colls, most, what);
     for (uint32_t i = 0; i < 2 * x->n_extra; i++)
       x->extra[i] = is_one_more(&what[i], steps);
@@ -210,6 +222,55 @@ static int find_extra(struct ni_places *x, const struct ni_blame_op *op, size_t 
   free(colls);
   free(scratch);
   return has_room ? 0 : -ENOMEM;
+}
+
+/* How far the operations of a slot are from as many in each step, */
+struct variation {
+  uint64_t in_step, sum; /* now; since the first mark */
+  uint64_t off;          /* sum over steps of how many there are more or fewer, */
+  uint32_t steps_off;    /* and so many steps have two more or fewer */
+  double far;            /* in all there were so many more or fewer, at most */
+};
+
+static void count_variation(struct variation *v, uint32_t each, uint32_t steps) {
+  const double off = fabs((double)v->in_step - each);
+  v->sum += v->in_step;
+  v->off += (uint64_t)off;
+  v->steps_off += off > 1;
+  v->far = fmax(v->far, fabs((double)v->sum - (double)each * steps));
+  v->in_step = 0;
+}
+
+/*
+ * A step has as many operations as it happens to have, as where tokens are generated until an answer ends:
+ * most steps have more or fewer, and these add up. Where delays move operations to the next step they do not.
+ */
+static bool is_by_chance(const struct variation *v, uint32_t steps) {
+  return v->steps_off * 2 > steps && v->far > VARIES_FAR * (double)v->off / steps + 2;
+}
+
+/* Clears per_step of slots of which it is chance how many operations a step has. */
+static void leave_out_varying(struct ni_places *x, const struct ni_blame_op *op, size_t n,
+                              struct ni_step_mark mark) {
+  struct variation of[NI_BLAME_SLOTS] = {{0}};
+  uint32_t marks = 0;
+  x->last_what = 0;
+  for (size_t i = 0; i < n; i++, op++) {
+    of[x->group[op->slot]].in_step += !is_extra(x, op);
+    x->last_what = op->what + 1;
+    if (!ni_steps_advance(&mark, op))
+      continue;
+    for (uint32_t k = 0; marks && k < x->out->n_slots; k++)
+      count_variation(&of[k], x->per_step[k], marks);
+    if (marks++ == 0)
+      memset(of, 0, sizeof of);
+  }
+  for (uint32_t k = 0; marks > 2 && k < x->out->n_slots; k++) {
+    if (x->out->slot[k].kind != NI_BLAME_COLL || !is_by_chance(&of[k], marks - 1))
+      continue;
+    x->per_step[k] = 0;
+    x->out->ops_vary = true;
+  }
 }
 
 /*
@@ -677,6 +738,7 @@ int ni_places_find(struct ni_places *x, const struct ni_blame_op *op, size_t n,
   if ((e = find_extra(x, op, n, *mark)) < 0)
     return e;
   count_per_step(x, op, n, *mark);
+  leave_out_varying(x, op, n, *mark);
   e = find_baselines(x, op, n, mark);
   rewind_all(x);
   return e;

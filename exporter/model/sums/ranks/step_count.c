@@ -12,7 +12,9 @@ enum {
   BUCKETS_MORE = 2,
   /* nobody is judged by fewer bins (twice NI_CAUSE_BINS of causes.h); the first and the last are not whole */
   ROUNDS_FEW = 12,
-  OF_ROUND_MIN = 3 /* operations of a step */
+  GRADIENTS_FAR_MORE = 4,
+  ROUNDS_OF_GRADIENTS = 5 * NI_BLAME_BLOCK, /* more blocks than that are enough for the replay */
+  OF_ROUND_MIN = 3                          /* operations of a step */
 };
 
 /* A norm, a loss or a flag: nothing that each micro-batch of a step has. */
@@ -215,11 +217,15 @@ static bool has_messages(const struct ni_blame_rank *rank) {
  * and exchange what they learned every hundredth step: how often does what is rarest come on the communicator
  * that has most of the rank's operations? 0: nothing does. Two operations that take turns are of layers, not
  * of steps, and stages of a pipeline would find different ones.
+ *
+ * Where the rarest one comes more often than that it may as well be the step, and what comes on the other
+ * communicator of its micro-batches. But gradients that are reduced among some ranks are reduced once a step.
  */
 static uint32_t count_steps_within_rounds(const struct ni_blame_rank *rank, const struct ni_grams *g,
                                           size_t n, const struct ni_gram *rarest) {
   uint32_t least = 0;
-  if (rarest->count >= ROUNDS_FEW || has_messages(rank))
+  const bool are_few = rarest->count < ROUNDS_FEW;
+  if (rarest->count >= ROUNDS_OF_GRADIENTS || has_messages(rank))
     return 0;
   for (uint32_t i = 0; i < g->n; i++) {
     const struct ni_gram *x = &g->item[i];
@@ -227,7 +233,10 @@ static uint32_t count_steps_within_rounds(const struct ni_blame_rank *rank, cons
     const bool is_single =
         x->n == 1 && !x->is_cluster && ni_gram_is_even(rank, x) && ni_gram_is_spread(rank, x);
     const bool is_of_most = ops * 2 > n && x->count * OF_ROUND_MIN <= ops;
-    if (!is_single || !is_of_most || x->count < FAR_MORE * rarest->count)
+    const bool is_gradient =
+        x->slot != rarest->slot && is_all_reduce(rank, x) && is_rarest_bucket(rank, g, x);
+    const uint32_t far_more = is_gradient ? GRADIENTS_FAR_MORE : FAR_MORE;
+    if (!is_single || !is_of_most || !(are_few || is_gradient) || x->count < far_more * rarest->count)
       continue;
     if (!least || x->count < least)
       least = x->count;

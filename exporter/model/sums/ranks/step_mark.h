@@ -6,12 +6,16 @@
 #include <stdint.h>
 
 #define NI_STEP_GRAM 3
+#define NI_STEP_KINDS 8
 
 struct ni_step_mark {
   uint16_t slot;
   /* so many tokens in a row; 0: a gap of gap_ns or more before an operation of the slot */
   uint8_t n;
   uint64_t hash;
+  uint64_t kind; /* what marks, as a number that is the same on all ranks; 0: gaps */
+  /* What comes as often and could mark as well, the mark itself too; further ones are left out. 0: none */
+  uint64_t could_be[NI_STEP_KINDS];
   int64_t gap_ns;
   uint32_t token;
   /*

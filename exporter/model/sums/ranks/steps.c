@@ -250,6 +250,10 @@ struct search {
   uint32_t single;            /* kinds of single operations that come often enough to mark */
   uint32_t wanted;            /* about so many steps; 0: as they show */
   const struct ni_gram *kind; /* what comes as often as steps do; NULL: nothing */
+  /* Stages of a pipeline begin their steps one after the other, and each ends them by its own operations. */
+  bool has_messages;
+  uint64_t kinds[NI_STEP_KINDS]; /* single ones that do, as hash_kind() */
+  uint32_t n_kinds;
 };
 
 /* Everything that may mark, with what tells it. 0 or -ENOMEM. */
@@ -260,13 +264,26 @@ static int gather_grams(struct search *x) {
   return e;
 }
 
-/* The best of what comes `steps` times. */
-static const struct ni_gram *find_kind(const struct search *x, uint32_t steps) {
+/* What it is, as a number that is the same on all ranks. */
+static uint64_t hash_kind(const struct search *x, const struct ni_gram *y) {
+  const uint64_t ranks = (uint64_t)ni_gram_ranks(x->b, x->rank, y);
+  const uint64_t what = x->rank->token_hash ? x->rank->token_hash[y->token] : y->token;
+  return ni_mix(ni_mix(ni_mix(what + 1) + ranks) + y->n + (y->is_cluster ? 8 * (uint64_t)y->size : 0)) | 1;
+}
+
+/* The best of what comes `steps` times: what marks on most ranks, where that is known and is one of them. */
+static const struct ni_gram *find_kind(struct search *x, uint32_t steps) {
   const struct ni_gram *best = NULL;
+  x->n_kinds = 0;
   for (uint32_t i = 0; i < x->g->n; i++) {
     const struct ni_gram *y = &x->g->item[i];
     if (!ni_gram_is_even(x->rank, y) || !ni_is_as_frequent(y->count, steps))
       continue;
+    const uint64_t kind = hash_kind(x, y);
+    if (y->n == 1 && x->n_kinds < NI_STEP_KINDS && !x->has_messages)
+      x->kinds[x->n_kinds++] = kind;
+    if (x->rank->usual_mark && kind == x->rank->usual_mark)
+      return y;
     if (!best || is_better_mark(x->b, x->rank, y, best))
       best = y;
   }
@@ -287,8 +304,10 @@ static bool is_all_there_is(const struct search *x) {
 }
 
 /* each: every so manyth of them ends a step, by its number; 0: each, or the last of each cluster. */
-static void mark_kind(struct ni_step_mark *m, const struct ni_gram *kind, uint32_t each) {
-  *m = (struct ni_step_mark){.slot = (uint16_t)kind->slot,
+static void mark_kind(const struct search *x, struct ni_step_mark *m, const struct ni_gram *kind,
+                      uint32_t each) {
+  *m = (struct ni_step_mark){.kind = hash_kind(x, kind),
+                             .slot = (uint16_t)kind->slot,
                              .token = kind->token,
                              .hash = kind->hash,
                              .n = kind->n,
@@ -297,6 +316,8 @@ static void mark_kind(struct ni_step_mark *m, const struct ni_gram *kind, uint32
                              .found = true};
   if (!each && kind->is_cluster)
     m->size = kind->size;
+  if (!each) /* of every nth of them the phase may differ */
+    memcpy(m->could_be, x->kinds, x->n_kinds * sizeof *x->kinds);
   m->elsewhere = m->size;
   m->phase = m->size ? m->size - 1 : 0;
 }
@@ -314,7 +335,7 @@ static int step_by_kind(struct search *x, struct ni_step_mark *m) {
     }
   }
   if (x->kind && !is_all_there_is(x))
-    mark_kind(m, x->kind, 0);
+    mark_kind(x, m, x->kind, 0);
   return 0;
 }
 
@@ -335,7 +356,7 @@ static int step_by_every_nth(struct search *x, struct ni_step_mark *m) {
     }
   }
   if (x->kind && !is_all_there_is(x))
-    mark_kind(m, x->kind, each);
+    mark_kind(x, m, x->kind, each);
   return 0;
 }
 
@@ -398,6 +419,8 @@ int ni_steps_find(const struct ni_blame *b, const struct ni_blame_rank *rank, co
                                                                         step_by_gaps, step_by_named_kind};
   struct search x = {.b = b, .rank = rank, .op = op, .n = n, .wanted = wanted};
   *m = (struct ni_step_mark){0};
+  for (uint32_t i = 0; i < rank->n_slots; i++)
+    x.has_messages |= rank->slot[i].kind != NI_BLAME_COLL;
   /* items are set when they come: half a MB for each rank need not be cleared */
   x.g = malloc(sizeof *x.g);
   if (!x.g)

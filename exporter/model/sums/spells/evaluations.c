@@ -9,6 +9,7 @@
 
 #include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/model/sums/ranks/quantile.h"
+#include "exporter/model/sums/work/islands.h"
 #include "spells.h"
 
 #define FAR_MORE_OPS 1.5f /* times what a rank has in its middle bin */
@@ -49,7 +50,7 @@ static uint32_t gather_long_bins(const struct ni_blame *b, uint32_t judged, cons
   const float middle = ni_blame_quantile(scratch, n, 0.5);
   n = 0;
   for (uint32_t k = 0; k < b->bins; k++) {
-    const bool far_more = ranks[k] * 10 >= judged * NEARLY_ALL_OF_TEN;
+    const bool far_more = ranks[k] * 10 >= judged * NEARLY_ALL_OF_TEN && !ni_islands_meet(b, k);
     if (!far_more || us[k] <= (1 + FAR_LONGER) * middle)
       continue;
     at[moments++] = (struct ni_spell_moment){.step = k, .us = us[k] - middle, .in_step = 1};
@@ -118,10 +119,10 @@ int ni_find_evaluations(const struct ni_blame *b, struct ni_causes *out) {
       judged++;
       count_far_more(b, i, ranks, scratch);
     }
-    ni_causes_bin_lengths(b, us);
+    e = ni_causes_bin_lengths(b, us);
     const uint32_t n = gather_long_bins(b, judged, ranks, us, scratch, at);
     const struct ni_period period = ni_find_period(at, n, in);
-    if (period.steps && !is_named(out, at, n))
+    if (e == 0 && period.steps && !is_named(out, at, n))
       e = name_evaluations(b, &period, at, n, in, judged, out);
   }
   free(ranks);

@@ -112,8 +112,7 @@ static void wire_steps(struct ni_wire *w, void *arg) {
   for (uint32_t i = 0; i < s->b->n_ranks; i++) {
     uint64_t ops = w->load ? 0 : s->b->rank[i].ops_before;
     ni_wire_u64(w, &ops);
-    NI_WIRE(w, &s->b->rank[i].usual_steps);
-    NI_WIRE(w, &s->b->rank[i].usual_span_s);
+    NI_WIRE(w, &s->b->rank[i].usual_steps, &s->b->rank[i].usual_span_s, &s->b->rank[i].usual_mark);
     if (w->load && ops)
       ni_blame_reset_rank(&s->b->rank[i], ops);
   }

@@ -64,21 +64,27 @@ static void end_totals(struct totals_judge *w) {
 static void sum_up_totals(struct totals_judge *w) {
   const struct ni_summary *s = w->s;
   for (uint32_t i = 0; i < s->n_processes; i++) {
+    if (!s->long_waits) {
+      w->of[i].alike = (double)s->process[i].records;
+      w->of[i].us = s->process[i].exec_ns / 1e3 * s->one_in;
+    }
     w->team[i] = i;
     w->of[i].first_us = INT64_MAX;
     w->of[i].last_us = INT64_MIN;
   }
   for (size_t i = 0; i < s->n_seats; i++) {
     const struct ni_seat *x = &s->seat[i];
-    const struct ni_seat_waits *y = &s->long_waits[i];
     const struct ni_comm_row *c = &s->comm[x->comm];
     struct total *t = &w->of[x->process];
     w->first[x->comm + 1]++;
     w->first_of[x->process + 2]++;
-    t->alike += (double)y->alike.count;
-    t->rest += (double)y->rest.count;
-    t->us += (double)(y->alike.ns + y->rest.ns) / 1e3;
-    if (i > 0 && s->seat[i - 1].comm == x->comm)
+    if (s->long_waits) {
+      const struct ni_seat_waits *y = &s->long_waits[i];
+      t->alike += (double)y->alike.count;
+      t->rest += (double)y->rest.count;
+      t->us += (double)(y->alike.ns + y->rest.ns) / 1e3;
+    }
+    if (i > 0 && s->seat[i - 1].comm == x->comm && c->operations >= NI_TOTALS_JOIN)
       w->team[find_team(w->team, x->process)] = find_team(w->team, s->seat[i - 1].process);
     if (!c->operations)
       continue;
@@ -228,7 +234,7 @@ static int by_less(const void *a, const void *b) {
 int ni_find_rolled_totals(const struct ni_summary *s, struct ni_rolled_totals *out) {
   struct totals_judge w = {.s = s};
   *out = (struct ni_rolled_totals){0};
-  if (!s->long_waits || s->has_left_out)
+  if (s->has_left_out)
     return 0;
   out->item = calloc(s->n_processes + s->n_hosts + 1, sizeof *out->item);
   out->less_us = calloc(s->n_processes + 1, sizeof *out->less_us);

@@ -1,11 +1,11 @@
 /*
- * Who is slow, in sampled logs with roll-ups: whoever spends far less time in operations than ranks with
- * the same work.
+ * Who is slow, in sampled logs: whoever spends far less time in operations than ranks with the same work.
  *
  * Model. A run is as long for all of its ranks. What a rank does not spend in operations is its own time,
  * and waiting lies in operations, wherever it waits and for whom. So who is late spends less time in them
  * than its peers, by about what it is late by, and who waits for it elsewhere does not. Roll-ups count all
- * operations. Where these overlap the computing the difference is larger than what it costs: it tells who,
+ * operations; without them the records are taken so many times, which are the same ones on all ranks of a
+ * communicator. Where these overlap the computing the difference is larger than what it costs: it tells who,
  * not how much.
  *
  * Peers have about as many operations. In a pipeline stages can have as many as each other and not as much
@@ -23,6 +23,7 @@
 #include "exporter/model/sums/model.h"
 
 #define NI_TOTALS_OPERATIONS 64u /* of a rank, at least */
+#define NI_TOTALS_JOIN 8u        /* recorded operations that join ranks: a barrier at the end does not */
 #define NI_TOTALS_ALIKE 0.05     /* numbers of operations of peers differ by no more */
 #define NI_TOTALS_PEERS 3u       /* of fewer nobody knows how far they lie apart */
 #define NI_TOTALS_OF_RUN 0.01    /* of the run: what is less is chance */
@@ -42,7 +43,7 @@ struct ni_rolled_late {
 };
 
 struct ni_rolled_totals {
-  bool known;      /* roll-ups tell */
+  bool known;      /* it can be told */
   double *less_us; /* of a process: so much less than its peers, below 0: more; NAN: it has none */
   struct ni_rolled_late *item; /* the largest difference first */
   size_t n;

@@ -74,12 +74,14 @@ struct ni_sampled_cost ni_find_sampled_cost(const struct ni_summary *s, uint32_t
   const double of_gradients = is_alone && has_gradients_alone(s, comm)
       ? find_longest_wait(s, process) * ni_estimate_sampled_steps(s, comm)
       : 0;
-  if (of_gradients > 0) {
-    x.of_gradients = true;
-    x.us = fmin(waited_us, of_gradients);
-  } else if (is_alone && s->comm[comm].one_host < 0) {
+  if (is_alone && s->comm[comm].one_host < 0) {
     x.halved = true;
     x.us = HIDDEN_PART * waited_us;
+  }
+  if (of_gradients > 0 && of_gradients < x.us) {
+    x.of_gradients = true;
+    x.halved = false;
+    x.us = of_gradients;
   }
   x.low_us = x.halved ? 0 : (1 - DOUBT) * x.us;
   x.high_us = x.halved ? waited_us : (1 + DOUBT) * x.us;
@@ -89,10 +91,11 @@ struct ni_sampled_cost ni_find_sampled_cost(const struct ni_summary *s, uint32_t
 uint32_t ni_find_rolled_comm(const struct ni_summary *s, uint32_t process) {
   uint64_t most = 0;
   uint32_t comm = UINT32_MAX;
-  for (size_t i = 0; s->long_waits && i < s->n_seats; i++) {
-    if (s->seat[i].process != process || s->long_waits[i].alike.count <= most)
+  for (size_t i = 0; i < s->n_seats; i++) {
+    const uint64_t n = s->long_waits ? s->long_waits[i].alike.count : s->seat[i].met;
+    if (s->seat[i].process != process || n <= most)
       continue;
-    most = s->long_waits[i].alike.count;
+    most = n;
     comm = s->seat[i].comm;
   }
   return comm;

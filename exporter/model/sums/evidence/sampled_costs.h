@@ -4,9 +4,10 @@
  * Of several communicators that with the most operations tells: its ranks go on when an operation has ended,
  * so all that they wait there is lost. Where a rank has one communicator alone it computes beside what it
  * exchanges:
+ * - Between nothing and all of the waiting is lost, and half is taken.
  * - All of it are AllReduces: gradients, which nobody needs before the step ends. The same lateness is waited
- *   for in one bucket after the other, so a step loses what is waited for in that of them that waits longest.
- * - Else parameters are gathered, too. Between nothing and all of the waiting is lost, and half is taken.
+ *   for in one bucket after the other, so a step loses no more than what is waited for in that of them that
+ *   waits longest.
  *
  * Roll-ups count all operations; without them what the sample has is taken so many times.
  *

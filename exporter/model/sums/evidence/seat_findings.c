@@ -249,20 +249,40 @@ static bool is_named(const struct ni_summary *s, const struct ni_found *l, bool 
 
 /* Hosts wait for each other in gradients, and compute beside these: between nothing and all of it is lost. */
 #define HOST_PART 0.5
+#define LATE_COST 0.005 /* of the run: what costs less is not named */
+
+/* Of a rank: what the others wait for it where it has most operations. */
+static int find_rolled_cost(const struct ni_summary *s, const struct ni_rolled_late *x,
+                            struct ni_sampled_cost *out) {
+  const uint32_t comm = x->host ? UINT32_MAX : ni_find_rolled_comm(s, x->of);
+  const double less_us = x->peers_us - x->us;
+  *out = (struct ni_sampled_cost){HOST_PART * less_us, 0, less_us, .halved = true};
+  if (comm == UINT32_MAX)
+    return 0;
+  double waited_us = ni_find_rolled_wait_us(s, x->of, comm);
+  if (!s->long_waits) {
+    if (ni_seats_find_cost(s, x->of, comm, &waited_us) < 0)
+      return -ENOMEM;
+    waited_us *= s->one_in;
+  }
+  *out = ni_find_sampled_cost(s, x->of, comm, waited_us);
+  return 0;
+}
 
 static int name_rolled_late(const struct ni_summary *s, const struct ni_rolled_late *x,
                             struct ni_found *out) {
   char host[81], mine[32], theirs[32];
+  struct ni_sampled_cost cost;
+  if (find_rolled_cost(s, x, &cost) < 0)
+    return -ENOMEM;
+  /* it has other work than those with as many operations, such as other requests: nobody waits for it */
+  if (cost.us < LATE_COST * x->run_us)
+    return 0;
   struct ni_finding *f = ni_found_append(out, x->host ? NI_FIND_SLOW_HOST : NI_FIND_LATE_RANK, x->of);
   if (!f)
     return -ENOMEM;
   f->compared = x->host ? 0 : x->peers;
   f->value = NAN;
-  const uint32_t comm = x->host ? UINT32_MAX : ni_find_rolled_comm(s, x->of);
-  const double less_us = x->peers_us - x->us;
-  struct ni_sampled_cost cost = {HOST_PART * less_us, 0, less_us, .halved = true};
-  if (comm != UINT32_MAX)
-    cost = ni_find_sampled_cost(s, x->of, comm, ni_find_rolled_wait_us(s, x->of, comm));
   f->lost_us = f->cost_us = cost.us;
   f->low_us = cost.low_us;
   f->high_us = cost.high_us;
@@ -280,12 +300,10 @@ static int name_rolled_late(const struct ni_summary *s, const struct ni_rolled_l
       ni_put(&w, " (rank in its largest communicator)");
     ni_put(&w, " spent");
   }
-  ni_put(
-      &w,
-      " %s in operations, %sranks with the same work %s and more, by the roll-ups, which count all of them: "
-      "the others wait for %s",
-      ni_duration_text(x->us, mine), x->host ? "and other " : "", ni_duration_text(x->peers_us, theirs),
-      x->host ? "them" : "it");
+  ni_put(&w, " %s in operations, %sranks with the same work %s and more, by %s: the others wait for %s",
+         ni_duration_text(x->us, mine), x->host ? "and other " : "", ni_duration_text(x->peers_us, theirs),
+         s->long_waits ? "the roll-ups, which count all of them" : "those that are recorded",
+         x->host ? "them" : "it");
   put_how(&w, &cost);
   put_cost(&w, f);
   return 0;

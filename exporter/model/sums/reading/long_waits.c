@@ -87,9 +87,9 @@ void ni_long_waits_wire(struct ni_wire *w, struct ni_run *r, const struct ni_par
 int ni_long_waits_build(const struct ni_run *r, struct ni_summary *s) {
   const struct ni_long_table *t = &r->long_waits;
   const bool is_part = r->opt.filter.coll.n || r->opt.filter.comm.n;
+  s->has_left_out = ni_run_has_left_out(r, NI_KIND_COLL) || ni_run_has_left_out(r, NI_KIND_P2P) || is_part;
   if (!t->cap || is_part)
     return 0;
-  s->has_left_out = ni_run_has_left_out(r, NI_KIND_COLL) || ni_run_has_left_out(r, NI_KIND_P2P);
   s->long_waits = calloc(s->n_seats + 1, sizeof *s->long_waits);
   if (!s->long_waits)
     return -ENOMEM;

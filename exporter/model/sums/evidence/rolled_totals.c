@@ -215,8 +215,8 @@ static void find_late_host(struct totals_judge *w, uint32_t host, struct ni_roll
     sum += less_us;
     most = fmax(most, less_us);
   }
-  const bool most_are_late = x.late >= 2 && x.late >= NI_TOTALS_OF_HOST * x.there;
-  if (!most_are_late || most * x.late > NI_TOTALS_STANDS_OUT * sum)
+  const bool all_are_late = x.late >= 2 && x.late == x.there;
+  if (!all_are_late || most * x.late > NI_TOTALS_STANDS_OUT * sum)
     return;
   x.us /= x.late;
   x.peers_us /= x.late;

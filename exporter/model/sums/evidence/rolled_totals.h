@@ -28,11 +28,11 @@
 #define NI_TOTALS_PEERS 3u       /* of fewer nobody knows how far they lie apart */
 #define NI_TOTALS_OF_RUN 0.01    /* of the run: what is less is chance */
 #define NI_TOTALS_APART 8.0      /* times how far the peers lie apart from each other; */
-#define NI_TOTALS_APART_HOST 4.0 /* of a host, less: that most of its ranks are late is no chance */
+#define NI_TOTALS_APART_HOST 4.0 /* of a host, less: that all of its ranks are late is no chance */
 #define NI_TOTALS_ALONE 0.5      /* of that: no peer is nearer to the rank */
-#define NI_TOTALS_OF_HOST 0.75   /* of a host's ranks are late: it is the host, */
-#define NI_TOTALS_STANDS_OUT 2.0 /* unless one is late by so many times their mean */
-#define NI_TOTALS_OF_MOST 0.25   /* of the largest: less can be others' waits, where operations overlap */
+#define NI_TOTALS_STANDS_OUT \
+  2.0 /* all of a host are late: it is the host, unless one is by so many times their mean */
+#define NI_TOTALS_OF_MOST 0.25 /* of the largest: less can be others' waits, where operations overlap */
 
 struct ni_rolled_late {
   bool host;

@@ -26,6 +26,7 @@
 #include "exporter/model/sums/build.h"
 #include "exporter/model/sums/counters.h"
 #include "exporter/model/sums/figures.h"
+#include "exporter/model/sums/reading/long_waits.h"
 #include "exporter/model/sums/p2p_pairs.h"
 #include "exporter/model/sums/partial/partial.h"
 #include "exporter/model/sums/reading/plan.h"
@@ -512,6 +513,7 @@ void ni_summarize_free(struct ni_run *r) {
   ni_runs_free(&r->runs);
   ni_tables_free(r);
   ni_rollups_free(r);
+  ni_long_waits_free(r);
   ni_spill_close(&r->store);
   if (r->tmp_fd >= 0)
     close(r->tmp_fd);

@@ -10,7 +10,9 @@
 #include "build.h"
 #include "findings.h"
 #include "evidence/seats.h"
+#include "reading/long_waits.h"
 #include "work/joined.h"
+#include "work/untold_sample.h"
 #include "evidence/waits.h"
 #include "reading/correct_clocks.h"
 #include "exporter/base/order.h"
@@ -240,6 +242,7 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
                               .type = ni_comm_type_of(r, c->n_ranks, c->nnodes),
                               .n_ranks = c->n_ranks,
                               .nnodes = c->nnodes,
+                              .run = c->run,
                               .one_host = -1};
     snprintf(x->id, sizeof x->id, "%s", ni_name_text(&r->names, r->comm[order[i]].id));
   }
@@ -247,6 +250,8 @@ static int build_comms(struct ni_run *r, struct ni_summary *s) {
   int e = count_seats(r, s);
   if (e == 0)
     e = ni_seats_build(r, s);
+  if (e == 0)
+    e = ni_long_waits_build(r, s);
   return e < 0 ? e : ni_joined_find(r, s);
 }
 
@@ -369,7 +374,7 @@ static int build_job(struct ni_run *r, struct ni_summary *s) {
   return e == 0 ? build_jobs(r, s) : e;
 }
 
-/* Of so many collectives one has a record, as the logs count; else as they state. */
+/* Of so many collectives one has a record, as the logs count; else as they state, or as it looks. */
 static double measure_sampling(const struct ni_run *r) {
   const struct ni_ledger *l = &r->ledger;
   uint64_t written = 0, sampled = 0, stated = 1;
@@ -383,7 +388,9 @@ static double measure_sampling(const struct ni_run *r) {
   for (size_t i = 0; i < l->n_processes; i++)
     if (l->process[i] && l->process[i]->sample > stated)
       stated = l->process[i]->sample;
-  return sampled && written ? (double)(written + sampled) / (double)written : (double)stated;
+  if (sampled && written)
+    return (double)(written + sampled) / (double)written;
+  return stated > 1 ? (double)stated : ni_find_untold_sampling(&r->ledger);
 }
 
 int ni_build_begin(struct ni_run *r, struct ni_summary *s) {

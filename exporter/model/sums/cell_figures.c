@@ -267,8 +267,7 @@ static int compare_waits(struct ni_cell_sums *c, struct ni_sums *t, const struct
   return 0;
 }
 
-/* Ranks of these do not do the same: a root ends as soon as it has sent, or as all have come. */
-static bool has_root(const char *func) {
+bool ni_func_has_root(const char *func) {
   return strcmp(func, "Broadcast") == 0 || strcmp(func, "Reduce") == 0 || strcmp(func, "Gather") == 0 ||
       strcmp(func, "Scatter") == 0;
 }
@@ -298,6 +297,20 @@ static void add_lead_of_last(const struct ni_cell_sums *c, struct ni_sums *t, co
   t->seat[l->seat].alone_ns += c->order[1] - c->order[0];
   if (elsewhere != UINT64_MAX)
     t->seat[l->seat].host_alone_ns += elsewhere - l->e.exec_ns;
+}
+
+/* Of sampled logs, by size: how much longer than the last one the next one was in it. */
+static int add_lead_by_size(const struct ni_cell_sums *c, const struct ni_operation *op,
+                            struct ni_group_sums *g, uint32_t last) {
+  for (uint32_t i = 0; i < op->n && c->s->one_in > 1 && g->process; i++) {
+    struct ni_value_sums *of_process = ni_slice_of(&g->process[op->part[i].process]);
+    if (!of_process)
+      return -ENOMEM;
+    of_process->met++;
+    if (i == last)
+      of_process->alone_ns += c->order[1] - c->order[0];
+  }
+  return 0;
 }
 
 /*
@@ -395,11 +408,15 @@ static int compare_ranks(struct ni_cell_sums *c, struct ni_sums *t, const struct
     return e;
   uint64_t sum = 0;
   uint32_t first = 0;
-  const bool alike = !has_root(c->s->cell[c->cell].func);
+  const bool alike = !ni_func_has_root(c->s->cell[c->cell].func);
   while (op->part[first].e.exec_ns != c->order[0])
     first++;
-  if (alike)
+  if (alike) {
     add_lead_of_last(c, t, op, first);
+    e = add_lead_by_size(c, op, g, first);
+    if (e < 0)
+      return e;
+  }
   for (uint32_t i = 0; i < op->n; i++) {
     const struct ni_op_part *p = &op->part[i];
     struct ni_process_sums *ps = &t->process[p->process];

@@ -50,7 +50,8 @@ struct ni_sums {
 struct ni_value_sums { /* of a slice, or of a bin of time */
   struct ni_dist us, busbw;
   /* of a communicator: operations whose ranks are compared, the sum of their least durations */
-  NI_COUNTS(added, met, transfer_ns);
+  /* of a process, in sampled logs: such operations, and what the others waited for it alone in these */
+  NI_COUNTS(added, met, transfer_ns, alone_ns);
 };
 
 struct ni_group_sums {
@@ -82,6 +83,8 @@ struct ni_cell_sums {
 /* One operation (P2P: one part). mean_bytes_per_s: as in the CSV, NAN without. */
 int ni_cell_add(struct ni_cell_sums *c, struct ni_sums *t, const struct ni_operation *op,
                 double mean_bytes_per_s, struct ni_heat *heat, int64_t *heat_ppm);
+/* Ranks of these do not do the same: a root ends as soon as it has sent, or as all have come. */
+bool ni_func_has_root(const char *func);
 /* Keeps it if it is among the NI_SUM_LATE worst. In whatever order they come, the same ones stay. */
 void ni_sums_keep_late(struct ni_sums *t, const struct ni_outlier *o);
 /* For those who add sums of other processes (team/team.h). The group and the slice are made where there are

@@ -80,6 +80,7 @@ static int add_slice(struct ni_slices *l, uint32_t group, uint32_t of, struct ni
   x->records = d->us.n;
   x->met = d->met;
   x->transfer_us = (double)d->transfer_ns / 1e3;
+  x->alone_us = (double)d->alone_ns / 1e3;
   int e = ni_dist_stats(&d->us, 1e3, &x->us);
   return e < 0 ? e : ni_dist_stats(&d->busbw, 1e9, &x->busbw_gbs);
 }

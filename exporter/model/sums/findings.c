@@ -312,7 +312,7 @@ const char *ni_steps_text(const struct ni_summary *s, char out[320]) {
 
 /* What one communicator did. Records without a kernel's time are in none of it, as in transfer_ns. */
 struct comm_work {
-  uint32_t comm;
+  uint32_t comm, run;
   int type, n_ranks;
   double operations, bytes, transfer_ns;
 };
@@ -321,7 +321,7 @@ static int by_shape(const void *a, const void *b) {
   const struct comm_work *x = a, *y = b;
   if (x->type != y->type)
     return x->type - y->type;
-  return NI_BY(x, y, n_ranks, operations, bytes, comm);
+  return NI_BY(x, y, run, n_ranks, operations, bytes, comm);
 }
 
 /* Of two the lower one: then the other is measured by it. scratch has room for n. */
@@ -333,7 +333,7 @@ static double find_baseline_transfer(const struct comm_work *w, size_t n, double
 }
 
 static bool is_same_work(const struct comm_work *a, const struct comm_work *b) {
-  if (a->type != b->type || a->n_ranks != b->n_ranks)
+  if (a->type != b->type || a->n_ranks != b->n_ranks || a->run != b->run)
     return false;
   return b->operations - a->operations <= ALIKE * b->operations &&
       fabs(b->bytes - a->bytes) <= ALIKE * fmax(a->bytes, b->bytes);
@@ -358,7 +358,8 @@ static void peers_text(const struct ni_summary *s, size_t n_peers, char out[80])
 enum { SAMPLED_MIN = 8 };    /* of one function and class of sizes on a communicator */
 
 static bool is_same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
-  return a->type == b->type && a->role == b->role && a->n_ranks == b->n_ranks;
+  const bool is_same_role = a->type == b->type && a->role == b->role;
+  return is_same_role && a->n_ranks == b->n_ranks && a->run == b->run;
 }
 
 struct comm_transfers { /* of a communicator */
@@ -454,12 +455,36 @@ static int compare_by_function(const struct ni_summary *s, struct comm_transfers
   return has_room ? 0 : -ENOMEM;
 }
 
+/* Slow from some moment on, to the end: no congestion, which comes and goes. Something broke. */
+static int name_broken_way(const struct ni_summary *s, const struct ni_congestion *c, struct ni_found *out) {
+  const struct ni_comm_row *of = &s->comm[c->comm];
+  char name[81], from[32], lost[32];
+  struct ni_finding *f = ni_found_append(out, NI_FIND_SLOW_COMM, c->comm);
+  if (!f)
+    return -ENOMEM;
+  f->value = NAN;
+  f->lost_us = f->cost_us = c->lost_us;
+  f->run_us = (double)(s->last_us - s->first_us);
+  struct ni_put_text w = {f->text, sizeof f->text};
+  ni_put(
+      &w,
+      "%scommunicator %s%s%s and all others across hosts: from %s after the start on, to the end, transfers "
+      "take %.2f times as long as before; the job came as far as before %s later; whether it is a NIC, a way "
+      "between two hosts, or the network, cannot be told: counters of NICs would",
+      ni_role_words[of->role], ni_safe_text(of->name, name, sizeof name), of->name ? " " : "", of->id,
+      ni_duration_text((double)(c->from_us - s->first_us), from), c->ratio,
+      ni_duration_text(c->lost_us, lost));
+  return 0;
+}
+
 static int name_congestion(struct ni_summary *s, struct ni_found *out) {
   struct ni_congestion c;
   char crowded[32], from[32], to[32], lost[32], host[81];
   const int e = ni_crossings_find_congestion(s, &c);
   if (e < 0 || !(c.ratio > 0) || c.lost_us < CROWDED_OF_RUN * (double)(s->last_us - s->first_us))
     return e;
+  if (c.lasts)
+    return name_broken_way(s, &c, out);
   struct ni_finding *f = ni_found_append(out, NI_FIND_CONGESTION, 0);
   if (!f)
     return -ENOMEM;
@@ -541,7 +566,7 @@ static int name_slow_comms(const struct ni_summary *s, struct slow_host *hosts, 
     const struct ni_comm_row *c = &s->comm[i];
     if (c->n_ranks > 1 && c->transfer_ns > 0)
       w[n++] = (struct comm_work){
-          i, (int)c->type, c->n_ranks, (double)c->timed, (double)c->timed_bytes, c->transfer_ns};
+          i, c->run, (int)c->type, c->n_ranks, (double)c->timed, (double)c->timed_bytes, c->transfer_ns};
   }
   if (n)
     qsort(w, n, sizeof *w, by_shape);
@@ -700,7 +725,7 @@ int ni_judge_by_durations(struct ni_summary *s) {
     e = by_seats ? ni_found_late_seats(s, slow_us, &found, explained)
                  : name_ranks_by_durations(s, &found, explained);
   if (e == 0 && one_by_one)
-    e = ni_found_pausing_rank(s, &found);
+    e = ni_found_waited_for(s, &found, explained);
   if (e == 0)
     e = ni_found_slow_cpus(s, &found, explained);
   if (e == 0)

@@ -139,6 +139,7 @@ void ni_summary_free(struct ni_summary *s) {
   free(s->rolled);
   free(s->comm);
   free(s->seat);
+  free(s->long_waits);
   free(s->crossing);
   free(s->process);
   free(s->host);

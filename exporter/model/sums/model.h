@@ -185,6 +185,7 @@ struct ni_slice {
   uint64_t records;
   uint64_t met;       /* of a communicator: operations whose ranks are compared, */
   double transfer_us; /* and the sum of their least durations */
+  double alone_us;    /* of a process, in sampled logs: what the others waited for it alone in `met` */
   struct ni_stats us, busbw_gbs;
 };
 
@@ -195,6 +196,7 @@ struct ni_comm_row {
   enum ni_comm_type type;
   enum ni_role role;
   int32_t n_ranks, nnodes;
+  uint32_t run; /* whose logs the folder holds (who.h): others are not compared with it */
   uint32_t ranks_seen, hosts_seen, max_ranks_seen; /* max_ranks_seen: at most so many in one operation */
   int32_t one_host;                                /* index of the host all its ranks are on; -1: several */
   /* no rank of the job lies between its ranks (work/joined.h) */
@@ -250,6 +252,18 @@ struct ni_process {
   double busbw_relative;
   /* between its operations, in a communicator that is not in the logs (work/joined.h) */
   bool may_wait_unseen;
+};
+
+/* Of operations that roll-ups count: how many, how long in all, how many were long (long_waits.h). */
+#define NI_LONG_STEPS 29u
+struct ni_long_waits {
+  uint64_t count, ns;
+  uint64_t unknown; /* of these: lines without a histogram */
+  uint64_t n[NI_LONG_STEPS];
+};
+/* Of a seat: collectives in which all ranks do the same; messages, and collectives with a root. */
+struct ni_seat_waits {
+  struct ni_long_waits alike, rest;
 };
 
 /* A process in a communicator (evidence/seats.h). */
@@ -558,7 +572,9 @@ struct ni_summary {
   struct ni_host *host;
   struct ni_seat *seat; /* by comm, process */
   size_t n_seats;
-  struct ni_crossing *crossing; /* of sampled logs: evidence/crossings.h */
+  struct ni_seat_waits *long_waits; /* by seat; NULL: there are no roll-ups */
+  bool has_left_out;                /* settings left operations out of the logs, beside a sample */
+  struct ni_crossing *crossing;     /* of sampled logs: evidence/crossings.h */
   size_t n_crossings;
   double one_in;          /* of so many collectives one has a record: NCCL_INSPECTOR_SAMPLE; 1: all */
   const char **log_group; /* names of --groups; the run's */

@@ -16,6 +16,7 @@
 #include "exporter/base/counts.h"
 #include "exporter/base/order.h"
 #include "exporter/base/bytes/wire.h"
+#include "reading/long_waits.h"
 #include "rollups.h"
 #include "format/names.h"
 
@@ -118,7 +119,7 @@ bool ni_rollups_are_wanted(const struct ni_run *r) {
   return !r->opt.compat && !r->opt.approximate && !is_part && !is_filtered;
 }
 
-int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l) {
+int ni_rollups_add(struct ni_run *r, uint32_t member, uint32_t func, const struct ni_rollup_line *l) {
   if (!ni_rollups_are_wanted(r) || !l->count)
     return 0;
   struct rollup k = {.func = func,
@@ -136,6 +137,8 @@ int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line 
   int e = add_rollup(r, &k, &k);
   if (e == 0 && r->opt.bucket_ns)
     e = add_rollup_to_bucket(r, &k, l);
+  if (e == 0)
+    e = ni_long_waits_add(r, member, ni_name_text(&r->names, func), l);
   pthread_mutex_unlock(&r->lock);
   return e;
 }

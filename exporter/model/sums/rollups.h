@@ -6,8 +6,8 @@
 
 /* Do the options leave anything of them? */
 bool ni_rollups_are_wanted(const struct ni_run *r);
-/* Any thread; takes the lock. func: a name. */
-int ni_rollups_add(struct ni_run *r, uint32_t func, const struct ni_rollup_line *l);
+/* Any thread; takes the lock. member: whose line it is; func: a name. */
+int ni_rollups_add(struct ni_run *r, uint32_t member, uint32_t func, const struct ni_rollup_line *l);
 /* The main thread, after the join. */
 int ni_rollups_build(struct ni_run *r, struct ni_summary *s);
 void ni_rollups_free(struct ni_run *r);

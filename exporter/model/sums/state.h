@@ -145,6 +145,10 @@ struct ni_log_sums { /* of a log: where they lie, in the index or in `own` */
 };
 
 struct ni_rollups;
+struct ni_long_table { /* by member, two each (long_waits.h) */
+  struct ni_long_waits **item;
+  size_t cap;
+};
 struct ni_partial;
 struct ni_team;
 
@@ -226,8 +230,9 @@ struct ni_run {
   struct ni_progress progress;
   /* our index (of seat_at: who.member) -> index in the result */
   uint32_t *comm_at, *process_at, *seat_at;
-  uint32_t *cell_order;       /* index in the result -> ours */
-  struct ni_rollups *rollups; /* rollups.c; NULL: none. Under the lock */
+  uint32_t *cell_order;            /* index in the result -> ours */
+  struct ni_rollups *rollups;      /* rollups.c; NULL: none. Under the lock */
+  struct ni_long_table long_waits; /* likewise */
   /* the same by time; integer sums by key (buckets/buckets.h). Under the lock */
   struct ni_bucket_table rolled;
   struct ni_sort *sorted; /* rows of the data set (records.h); NULL: none */

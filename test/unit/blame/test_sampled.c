@@ -15,6 +15,8 @@
 #include "exporter/model/sums/evidence/rare_waits.h"
 #include "exporter/model/sums/evidence/savings.h"
 #include "exporter/model/sums/evidence/seats.h"
+#include "exporter/model/sums/work/untold_sample.h"
+#include "exporter/base/mix.h"
 
 enum { COMMS = 2, RANKS = 4, EACH = 200, STEP_US = 10000 };
 
@@ -41,16 +43,17 @@ static struct ni_summary job(void) {
 }
 
 /*
- * One of some numbers a step. From one of them on, up to 120, it is crowded. Transfers take twice as long,
+ * One of some numbers a step. From one of them on, up to `end`, it is crowded. Transfers take twice as long,
  * and steps as long as `slower` says.
  */
-static struct ni_congestion crowded_since(uint32_t from, uint32_t comms, uint32_t slow_comms, double slower) {
+static struct ni_congestion crowded_from_to(uint32_t from, uint32_t end, uint32_t comms, uint32_t slow_comms,
+                                            double slower) {
   struct ni_summary s = job();
   struct ni_crossings l = {0};
   struct ni_congestion out;
   int64_t at = 1000000;
   for (uint32_t i = 0; i < EACH; i++) {
-    const bool slow = i >= from && i < 120;
+    const bool slow = i >= from && i < end;
     for (uint32_t c = 0; c < comms; c++) {
       const struct ni_crossing x = {.at_us = at + c,
                                     .sn = i * 5u,
@@ -65,6 +68,10 @@ static struct ni_congestion crowded_since(uint32_t from, uint32_t comms, uint32_
   assert_int_equal(ni_crossings_find_congestion(&s, &out), 0);
   ni_crossings_free(&l);
   return out;
+}
+
+static struct ni_congestion crowded_since(uint32_t from, uint32_t comms, uint32_t slow_comms, double slower) {
+  return crowded_from_to(from, 120, comms, slow_comms, slower);
 }
 
 static struct ni_congestion crowded(uint32_t comms, uint32_t slow_comms, double slower) {
@@ -84,6 +91,17 @@ static void test_congestion(void **state) {
   assert_true(crowded(1, 1, 1.3).ratio == 0);        /* one alone, of some ranks */
   c = crowded_since(120 - 6 * EACH / 10, 2, 2, 1.3); /* most of the time */
   assert_true(c.ratio > 1.9 && c.ratio < 2.1 && c.spells == 1);
+}
+
+/* What is slow from some moment on to the end has broken. */
+static void test_congestion_that_lasts(void **state) {
+  (void)state;
+  struct ni_congestion c = crowded_from_to(80, EACH, 2, 2, 1.3);
+  assert_true(c.lasts);
+  assert_true(c.lost_us > 0.7 * 0.3 * 120 * STEP_US && c.lost_us < 1.3 * 0.3 * 120 * STEP_US);
+  assert_true(crowded_from_to(80, EACH, 1, 1, 1.3).ratio == 0);
+  assert_false(crowded_from_to(80, 120, 2, 2, 1.3).lasts);
+  assert_false(crowded_from_to(EACH - 30, EACH, 2, 2, 1.3).lasts); /* nobody knows whether it would end */
 }
 
 /* However they are put together, the same ones stay. */
@@ -195,8 +213,12 @@ static void test_pauses_cost(void **state) {
   s.comm = c;
   s.seat = x;
   assert_true(ni_savings_is_waited_lost(&s, 1, 2));
-  assert_false(ni_savings_is_waited_lost(&s, 1, 1)); /* across hosts: beside computing */
-  x[2].met = 0;                                      /* messages of rank 1 */
+  c[2].one_host = -1;
+  assert_true(ni_savings_is_waited_lost(&s, 1, 2)); /* it has another one beside that */
+  s.n_seats = 4;
+  assert_false(ni_savings_is_waited_lost(&s, 1, 1)); /* its only one, across hosts: beside computing */
+  s.n_seats = sizeof seat / sizeof *seat;
+  x[2].met = 0; /* messages of rank 1 */
   assert_false(ni_savings_is_waited_lost(&s, 1, 2));
   assert_true(ni_savings_is_waited_lost(&s, 0, 2));
   s.steps_differ = true; /* then groups tell */
@@ -221,8 +243,53 @@ static void test_cost_beyond_chance(void **state) {
   assert_true(us == 0);
 }
 
+/* Two ranks of one communicator that log such numbers; the second one lacks `lost` of them. */
+static double untold(bool (*has)(uint64_t sn), uint64_t lost, bool stated) {
+  struct ni_who_member who[2] = {{.comm = 0}, {.comm = 0, .rank = 1}};
+  struct ni_who_comm of_comm = {.n_ranks = 2};
+  static struct ni_ledger_member member[2];
+  struct ni_ledger_member *at[2] = {&member[0], &member[1]};
+  memset(member, 0, sizeof member);
+  for (uint32_t i = 0; i < 2; i++) {
+    struct ni_seq_set *x = &member[i].kind[NI_KIND_COLL].rec_sn;
+    uint64_t left_out = i ? lost : 0;
+    member[i].ours = true;
+    member[i].kind[NI_KIND_COLL].stated = stated;
+    for (uint64_t sn = 0; sn < 2000; sn++) {
+      if (!has(sn))
+        continue;
+      if (left_out > 0 && sn > 500)
+        left_out--;
+      else
+        assert_int_equal(ni_seq_set_add(x, sn), 0);
+    }
+  }
+  const struct ni_ledger l = {
+      .member = at, .n_members = 2, .who = {.member = who, .n_members = 2, .comm = &of_comm, .n_comms = 1}};
+  const double one_in = ni_find_untold_sampling(&l);
+  for (uint32_t i = 0; i < 2; i++)
+    ni_seq_set_free(&member[i].kind[NI_KIND_COLL].rec_sn);
+  return one_in;
+}
+
+static bool by_hash(uint64_t sn) { return ni_mix(sn) % 4 == 0; }
+static bool by_place(uint64_t sn) { return sn % 4 == 0; }
+static bool always(uint64_t sn) { return sn < 2000; }
+
+static void test_untold_sample(void **state) {
+  (void)state;
+  const double one_in = untold(by_hash, 0, false);
+  assert_true(one_in > 3.5 && one_in < 4.5);
+  assert_true(untold(by_hash, 3, false) == 1);  /* one rank lacks records: they were lost */
+  assert_true(untold(by_place, 0, false) == 1); /* each fourth one: a small operation has its place */
+  assert_true(untold(always, 0, false) == 1);
+  assert_true(untold(by_hash, 0, true) == 1); /* its accounts tell */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_congestion),
+                                     cmocka_unit_test(test_congestion_that_lasts),
+                                     cmocka_unit_test(test_untold_sample),
                                      cmocka_unit_test(test_crossings_kept),
                                      cmocka_unit_test(test_pauses),
                                      cmocka_unit_test(test_always_late),

@@ -19,6 +19,10 @@ enum {
   CROWDED_MIN = 3, /* bins: two in a row are chance */
   OF_COMM_MIN = 3  /* in crowded bins: of fewer nobody knows whether the communicator was slow */
 };
+/* What lasts has so much of the run behind its begin, is there in so much of that, and so near to the end. */
+#define LASTS_PART 0.25
+#define LASTS_HIT 0.9
+#define LASTS_NEAR 0.05
 /* so many of them are slow there, else it is something on the way of these */
 #define MOST_COMMS 0.75
 
@@ -152,9 +156,9 @@ static float find_slowdown(struct congestion_search *w, size_t from, size_t to, 
  * Most communicators are slow in these bins. Of one alone nobody can say whether it is all of them, unless
  * all ranks are in it.
  */
-static bool are_most_slow(struct congestion_search *w, double *ratio) {
+static bool are_most_slow(struct congestion_search *w, double *ratio, uint32_t *largest) {
   const struct ni_summary *s = w->s;
-  size_t comms = 0, slow = 0;
+  size_t comms = 0, slow = 0, most = 0;
   bool all = false;
   double sum = 0;
   for (size_t from = 0, to, n; from < s->n_crossings; from = to) {
@@ -168,6 +172,10 @@ static bool are_most_slow(struct congestion_search *w, double *ratio) {
       continue;
     slow++;
     sum += by;
+    if (to - from > most) {
+      most = to - from;
+      *largest = comm;
+    }
     all |= s->comm[comm].ranks_seen == s->n_processes;
   }
   *ratio = slow ? sum / (double)slow : 0;
@@ -238,6 +246,11 @@ static void fill_congestion(const struct congestion_search *w, struct ni_congest
     out->crowded_us += w->bin_us;
     out->spells += k == 0 || !w->crowded[k - 1];
   }
+  const int64_t end_us = w->first_us + (int64_t)(w->bins * w->bin_us);
+  const double run_us = (double)(end_us - w->first_us), since_us = (double)(end_us - out->from_us);
+  const bool reaches_end = (double)(end_us - out->to_us) <= LASTS_NEAR * run_us;
+  const bool is_part = since_us >= LASTS_PART * run_us && since_us <= (1 - LASTS_NEAR) * run_us;
+  out->lasts = reaches_end && is_part && out->crowded_us >= LASTS_HIT * since_us;
   out->lost_us = count_lost_us(w);
   find_common_hosts(w->s, out);
 }
@@ -259,7 +272,7 @@ static int judge_crossings(struct congestion_search *w, struct ni_congestion *ou
   w->bin_us = (double)(last - w->first_us) / w->bins;
   double ratio = 0;
   int e = fill_bin_ratios(w);
-  if (e < 0 || !find_crowded_bins(w) || !are_most_slow(w, &ratio))
+  if (e < 0 || !find_crowded_bins(w) || !are_most_slow(w, &ratio, &out->comm))
     return e;
   out->ratio = ratio;
   fill_congestion(w, out);

@@ -19,6 +19,7 @@
 #ifndef NI_SUMMARY_CROSSINGS_H
 #define NI_SUMMARY_CROSSINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,8 @@ struct ni_congestion {
   double crowded_us;      /* how long it was so, in all */
   int64_t from_us, to_us; /* Unix us: the first and the last of it */
   uint32_t spells;
+  bool lasts;    /* it begins in the run and is there to the end: something broke */
+  uint32_t comm; /* the one with the most records of those that are slow */
   /* all these communicators have ranks on so many hosts, whose NICs would look the same; the first of them */
   uint32_t hosts, host;
 };

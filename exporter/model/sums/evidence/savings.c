@@ -71,8 +71,14 @@ int ni_savings_find(const struct ni_summary *s, uint32_t comm, double waited_us,
 
 bool ni_savings_is_waited_lost(const struct ni_summary *s, uint32_t process, uint32_t comm) {
   bool has_messages = false;
-  for (size_t i = 0; i < s->n_seats; i++)
-    has_messages |= s->seat[i].process == process && !s->seat[i].met;
+  uint32_t comms = 0;
+  for (size_t i = 0; i < s->n_seats; i++) {
+    if (s->seat[i].process != process)
+      continue;
+    comms++;
+    has_messages |= !s->seat[i].met;
+  }
   const bool has_all = !has_messages && !s->process[process].may_wait_unseen;
-  return !s->steps_differ && s->job.runs <= 1 && has_all && s->comm[comm].one_host >= 0;
+  const bool computes_beside = comms == 1 && s->comm[comm].one_host < 0;
+  return !s->steps_differ && s->job.runs <= 1 && has_all && !computes_beside;
 }

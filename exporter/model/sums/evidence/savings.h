@@ -19,9 +19,10 @@
 int ni_savings_find(const struct ni_summary *s, uint32_t comm, double waited_us, double *out);
 
 /*
- * Of sampled logs: whether the run loses what others wait for a rank that stops. They all do, sooner or
- * later, where its communicator is within a host and computing goes on behind it. In a pipeline others have
- * work left meanwhile. What is not in the logs can have made it wait.
+ * Of sampled logs: whether the run loses what others wait for a rank that stops, in the communicator in which
+ * it has most operations. They all do, sooner or later, where computing goes on behind these. A rank with one
+ * communicator across hosts computes beside it: the same pause is waited for in several of its operations.
+ * In a pipeline others have work left meanwhile. What is not in the logs can have made it wait.
  */
 bool ni_savings_is_waited_lost(const struct ni_summary *s, uint32_t process, uint32_t comm);
 

@@ -12,11 +12,12 @@
 #include "exporter/model/sums/findings.h"
 #include "exporter/model/sums/spells/spells.h"
 #include "rare_waits.h"
+#include "rolled_totals.h"
+#include "rolled_waits.h"
+#include "sampled_costs.h"
 #include "savings.h"
 #include "seats.h"
 
-/* What others waited for while they computed costs between nothing and all of it: half is taken. */
-#define HIDDEN_PART 0.5
 /* An operation of a host whose CPU is slow takes so much longer: less can be other requests. */
 #define SLOWER_LEAST 0.03
 
@@ -37,15 +38,15 @@ struct ni_finding *ni_found_append(struct ni_found *l, enum ni_finding_kind kind
   return &l->item[l->n++];
 }
 
-/*
- * Transfers of all ranks' gradients and parameters overlap the computing, and the same lateness is waited for
- * in one operation after the other. So between nothing and all of that waiting makes a step longer.
- */
-static bool is_cost_halved(const struct ni_summary *s, const struct ni_late *l) {
-  return l->at_most && !l->host && s->comm[l->comm].one_host < 0;
+static void put_how(struct ni_put_text *w, const struct ni_sampled_cost *x) {
+  if (x->of_gradients)
+    ni_put(w, " (they compute beside these: what they wait in one of a step's is taken for the cost)");
+  else if (x->halved)
+    ni_put(w, " (they compute beside these: half of it is taken for the cost)");
 }
 
-static void put_wait_cost(struct ni_put_text *w, const struct ni_summary *s, const struct ni_late *l) {
+static void put_wait_cost(struct ni_put_text *w, const struct ni_summary *s, const struct ni_late *l,
+                          const struct ni_sampled_cost *x) {
   char waited[32], in_all[32];
   if (s->one_in <= 1) {
     ni_put(w, "; the others waited %s%s for %s in all", l->at_most ? "at most " : "",
@@ -55,8 +56,7 @@ static void put_wait_cost(struct ni_put_text *w, const struct ni_summary *s, con
   ni_put(w, "; the others waited %s for %s there, which is %s%s in all, as one operation in %.0f is recorded",
          ni_duration_text(l->cost_us, waited), l->host ? "them" : "it", l->at_most ? "at most " : "",
          ni_duration_text(l->cost_us * s->one_in, in_all), s->one_in);
-  if (is_cost_halved(s, l))
-    ni_put(w, " (they compute beside these: half of it is taken for the cost)");
+  put_how(w, x);
 }
 
 static void put_cost(struct ni_put_text *w, const struct ni_finding *f) {
@@ -68,6 +68,19 @@ static void put_cost(struct ni_put_text *w, const struct ni_finding *f) {
            100 * f->cost_us / f->run_us);
   if (f->cost_us > 0 && !isnan(f->low_us))
     ni_put(w, " (%s to %s)", ni_duration_text(f->low_us, low), ni_duration_text(f->high_us, high));
+}
+
+/* Where steps differ the groups that serve requests tell (savings.h). */
+static void put_sampled_cost(struct ni_put_text *w, const struct ni_summary *s, struct ni_finding *f,
+                             const struct ni_sampled_cost *x, uint32_t comm) {
+  const struct ni_comm_row *c = &s->comm[comm];
+  if (s->steps_differ)
+    return;
+  f->cost_us = x->us;
+  f->low_us = x->low_us;
+  f->high_us = x->high_us;
+  f->run_us = s->job.runs > 1 ? (double)(c->last_us - c->first_us) : (double)(s->last_us - s->first_us);
+  put_cost(w, f);
 }
 
 /* Of requests: what the ranks of a communicator lost of their time, and what the run would save. */
@@ -91,7 +104,10 @@ static int name_late_seat(const struct ni_summary *s, const struct ni_late *l, s
     return -ENOMEM;
   f->compared = l->host ? 0 : l->met;
   f->value = NAN;
-  f->lost_us = l->cost_us * s->one_in * (is_cost_halved(s, l) ? HIDDEN_PART : 1);
+  struct ni_sampled_cost cost = {.us = l->cost_us * s->one_in};
+  if (s->one_in > 1 && !l->host)
+    cost = ni_find_sampled_cost(s, l->of, l->comm, cost.us);
+  f->lost_us = cost.us;
   struct ni_put_text w = {f->text, sizeof f->text};
   if (l->host) {
     ni_put(&w, "host %s: %u of its %u ranks", ni_safe_text(s->host[l->of].name, host, sizeof host), l->late,
@@ -107,7 +123,9 @@ static int name_late_seat(const struct ni_summary *s, const struct ni_late *l, s
   ni_put(&w, " came %s later than %s peers, in the mean, to %s operations of %scommunicator %s%s%s",
          ni_duration_text(l->us, late), l->host ? "their" : "its", NI_COUNT(l->met), ni_role_words[c->role],
          ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id);
-  put_wait_cost(&w, s, l);
+  put_wait_cost(&w, s, l, &cost);
+  if (s->one_in > 1)
+    put_sampled_cost(&w, s, f, &cost, l->comm);
   return ni_found_put_saving(&w, s, l->comm, f);
 }
 
@@ -125,7 +143,204 @@ int ni_found_late_seats(const struct ni_summary *s, const double *slow_us, struc
 
 #define PAUSES_SIGMA 2.0 /* standard errors: how many of the pauses are recorded is chance */
 
-int ni_found_pausing_rank(const struct ni_summary *s, struct ni_found *out) {
+#define PAUSES_PART 0.5  /* of what it is late by in all: else it is late at other times as well */
+#define NOW_AND_THEN 0.5 /* of the steps: what comes in more of them is lateness, no pause */
+
+/* A histogram's steps are half an octave wide, and what it was in between is not known. */
+#define ROLLED_DOUBT 0.15
+
+/* Without rank 0 nobody knows whether the first rank, which writes checkpoints, did the same. */
+static bool has_rank_0(const struct ni_summary *s) {
+  for (size_t i = 0; i < s->n_processes; i++)
+    if (s->process[i].rank == 0)
+      return true;
+  return false;
+}
+
+static int name_rolled_pause(const struct ni_summary *s, const struct ni_rolled_pause *x,
+                             struct ni_found *out) {
+  const struct ni_comm_row *c = &s->comm[x->comm];
+  const struct ni_process *p = x->host ? NULL : &s->process[x->of];
+  char host[81], name[81], least[32], each[32];
+  struct ni_finding *f = ni_found_append(out, NI_FIND_PAUSES, x->of);
+  if (!f)
+    return -ENOMEM;
+  f->level = x->host ? NI_LEVEL_HOST : NI_LEVEL_RANK;
+  f->value = NAN;
+  f->times = x->times;
+  f->each_us = x->cost_us / (double)x->times;
+  f->lost_us = f->cost_us = x->cost_us;
+  f->low_us = x->cost_us * (1 - ROLLED_DOUBT);
+  f->high_us = x->cost_us * (1 + ROLLED_DOUBT);
+  f->run_us = x->run_us;
+  const bool can_be_checkpoint = p && (p->rank == 0 || (f->each_us >= NI_SPELLS_NOTE_US && !has_rank_0(s)));
+  f->note = !s->steps_differ && can_be_checkpoint;
+  ni_safe_text(s->host[p ? p->host : x->of].name, host, sizeof host);
+  struct ni_put_text w = {f->text, sizeof f->text};
+  if (p)
+    ni_put(&w, "rank %d on %s%s pauses", p->rank, host,
+           p->rank_stated ? "" : " (rank in its largest communicator)");
+  else
+    ni_put(&w, "host %s: its ranks pause together", host);
+  ni_put(
+      &w,
+      " now and then: in %s of %s operations of %scommunicator %s%s%s the others waited %s or more for %s, "
+      "%s in the mean, by the roll-ups, which count all of them",
+      NI_COUNT(x->times), NI_COUNT(x->operations), ni_role_words[c->role],
+      ni_safe_text(c->name, name, sizeof name), c->name ? " " : "", c->id,
+      ni_duration_text(x->least_us, least), p ? "it" : "them", ni_duration_text(f->each_us, each));
+  if (f->note)
+    ni_put(&w, ", as for a checkpoint");
+  put_cost(&w, f);
+  return 0;
+}
+
+/* It comes in some steps, and is most of what the others wait for it; else it is late in most of them. */
+static bool is_now_and_then(const struct ni_summary *s, const struct ni_rolled_pause *x,
+                            const struct ni_rolled_totals *t) {
+  for (size_t i = 0; i < t->n; i++) {
+    const struct ni_rolled_late *y = &t->item[i];
+    const bool is_same = y->host == x->host && y->of == x->of;
+    if (is_same && x->cost_us < PAUSES_PART * (y->peers_us - y->us))
+      return false;
+  }
+  const double steps = ni_estimate_sampled_steps(s, x->comm);
+  return steps == 0 || (double)x->times <= NOW_AND_THEN * steps;
+}
+
+/* A rank that spends as much time in operations as its peers, or more, has not made them wait. */
+static void drop_contradicted(const struct ni_summary *s, const struct ni_rolled_totals *t,
+                              struct ni_found *l) {
+  size_t kept = 0;
+  for (size_t i = 0; i < l->n; i++) {
+    const struct ni_finding *f = &l->item[i];
+    const bool is_rank = f->kind == NI_FIND_LATE_RANK;
+    bool is_contradicted = is_rank && t->less_us[f->of] <= 0;
+    if (f->kind == NI_FIND_SLOW_HOST) {
+      uint32_t less = 0, there = 0;
+      for (uint32_t k = 0; k < s->n_processes; k++) {
+        if (s->process[k].host != f->of || isnan(t->less_us[k]))
+          continue;
+        there++;
+        less += t->less_us[k] > 0;
+      }
+      is_contradicted = there && !less;
+    }
+    if (!is_contradicted)
+      l->item[kept++] = *f;
+  }
+  l->n = kept;
+}
+
+static bool is_named(const struct ni_summary *s, const struct ni_found *l, bool host, uint32_t of) {
+  for (size_t i = 0; i < l->n; i++) {
+    const struct ni_finding *f = &l->item[i];
+    const bool is_of_rank =
+        f->level == NI_LEVEL_RANK && (f->kind == NI_FIND_LATE_RANK || f->kind == NI_FIND_PAUSES);
+    const bool is_of_host =
+        f->level == NI_LEVEL_HOST && (f->kind == NI_FIND_SLOW_HOST || f->kind == NI_FIND_PAUSES);
+    if (is_of_rank && (host ? s->process[f->of].host == of : f->of == of))
+      return true;
+    if (is_of_host && f->of == (host ? of : s->process[of].host))
+      return true;
+  }
+  return false;
+}
+
+/* Hosts wait for each other in gradients, and compute beside these: between nothing and all of it is lost. */
+#define HOST_PART 0.5
+#define LATE_COST 0.005 /* of the run: what costs less is not named */
+
+/* Of a rank: what the others wait for it where it has most operations. */
+static int find_rolled_cost(const struct ni_summary *s, const struct ni_rolled_late *x,
+                            struct ni_sampled_cost *out) {
+  const uint32_t comm = x->host ? UINT32_MAX : ni_find_rolled_comm(s, x->of);
+  const double less_us = x->peers_us - x->us;
+  *out = (struct ni_sampled_cost){HOST_PART * less_us, 0, less_us, .halved = true};
+  if (comm == UINT32_MAX)
+    return 0;
+  double waited_us = ni_find_rolled_wait_us(s, x->of, comm);
+  if (!s->long_waits) {
+    if (ni_seats_find_cost(s, x->of, comm, &waited_us) < 0)
+      return -ENOMEM;
+    waited_us *= s->one_in;
+  }
+  *out = ni_find_sampled_cost(s, x->of, comm, waited_us);
+  return 0;
+}
+
+static int name_rolled_late(const struct ni_summary *s, const struct ni_rolled_late *x,
+                            struct ni_found *out) {
+  char host[81], mine[32], theirs[32];
+  struct ni_sampled_cost cost;
+  if (find_rolled_cost(s, x, &cost) < 0)
+    return -ENOMEM;
+  /* it has other work than those with as many operations, such as other requests: nobody waits for it */
+  if (cost.us < LATE_COST * x->run_us)
+    return 0;
+  struct ni_finding *f = ni_found_append(out, x->host ? NI_FIND_SLOW_HOST : NI_FIND_LATE_RANK, x->of);
+  if (!f)
+    return -ENOMEM;
+  f->compared = x->host ? 0 : x->peers;
+  f->value = NAN;
+  f->lost_us = f->cost_us = cost.us;
+  f->low_us = cost.low_us;
+  f->high_us = cost.high_us;
+  f->run_us = x->run_us;
+  struct ni_put_text w = {f->text, sizeof f->text};
+  if (x->host) {
+    ni_put(&w, "host %s: %u of its %u ranks spent", ni_safe_text(s->host[x->of].name, host, sizeof host),
+           x->late, x->there);
+  } else {
+    const struct ni_process *p = &s->process[x->of];
+    ni_put(&w, "rank %d on %s", p->rank, ni_safe_text(s->host[p->host].name, host, sizeof host));
+    if (p->gpu >= 0)
+      ni_put(&w, ", GPU %d,", p->gpu);
+    if (!p->rank_stated)
+      ni_put(&w, " (rank in its largest communicator)");
+    ni_put(&w, " spent");
+  }
+  ni_put(&w, " %s in operations, %sranks with the same work %s and more, by %s: the others wait for %s",
+         ni_duration_text(x->us, mine), x->host ? "and other " : "", ni_duration_text(x->peers_us, theirs),
+         s->long_waits ? "the roll-ups, which count all of them" : "those that are recorded",
+         x->host ? "them" : "it");
+  put_how(&w, &cost);
+  put_cost(&w, f);
+  return 0;
+}
+
+/* By roll-ups; *known: these say it, and records of a sample have no more to say. */
+static int name_by_rollups(const struct ni_summary *s, struct ni_found *out, bool *explained, bool *known) {
+  struct ni_rolled_pauses pauses = {0};
+  struct ni_rolled_totals totals = {0};
+  int e = ni_find_rolled_pauses(s, &pauses);
+  if (e == 0)
+    e = ni_find_rolled_totals(s, &totals);
+  if (e == 0 && totals.known)
+    drop_contradicted(s, &totals, out);
+  for (int often = 0; often < 2; often++) {
+    for (size_t i = 0; e == 0 && i < pauses.n; i++) {
+      const struct ni_rolled_pause *x = &pauses.item[i];
+      const bool is_this = is_now_and_then(s, x, &totals) == !often;
+      if (is_this && !is_named(s, out, x->host, x->of))
+        e = name_rolled_pause(s, x, out);
+    }
+    for (size_t i = 0; e == 0 && i < totals.n && !often; i++) {
+      const struct ni_rolled_late *x = &totals.item[i];
+      if (is_named(s, out, x->host, x->of))
+        continue;
+      explained[x->host ? x->of : s->process[x->of].host] = true;
+      e = name_rolled_late(s, x, out);
+    }
+  }
+  *known = pauses.known;
+  ni_rolled_pauses_free(&pauses);
+  ni_rolled_totals_free(&totals);
+  return e;
+}
+
+/* By the records alone. */
+static int name_rare_waits(const struct ni_summary *s, struct ni_found *out) {
   struct ni_pausing x;
   char host[81], name[81], each[32], all[32];
   const int e = ni_find_rare_waits(s, &x);
@@ -170,6 +385,12 @@ int ni_found_pausing_rank(const struct ni_summary *s, struct ni_found *out) {
     put_cost(&w, f);
   }
   return ni_found_put_saving(&w, s, x.comm, f);
+}
+
+int ni_found_waited_for(const struct ni_summary *s, struct ni_found *out, bool *explained) {
+  bool known = false;
+  const int e = s->one_in > 1 ? name_by_rollups(s, out, explained, &known) : 0;
+  return e < 0 || known ? e : name_rare_waits(s, out);
 }
 
 /* Of a host where steps differ: processes whose CPU calls slowly, and how slowly. */

@@ -29,7 +29,11 @@ int ni_found_put_saving(struct ni_put_text *w, const struct ni_summary *s, uint3
 /* slow_us: by communicator. explained: by host; set where what makes it slow is named. */
 int ni_found_late_seats(const struct ni_summary *s, const double *slow_us, struct ni_found *out,
                         bool *explained);
-int ni_found_pausing_rank(const struct ni_summary *s, struct ni_found *out);
+/*
+ * Who pauses, and in sampled logs with roll-ups who is late by these (rolled_waits.h, rolled_totals.h): these
+ * count all operations, so a rank that they contradict is taken out. Without roll-ups by records alone.
+ */
+int ni_found_waited_for(const struct ni_summary *s, struct ni_found *out, bool *explained);
 int ni_found_slow_cpus(const struct ni_summary *s, struct ni_found *out, bool *explained);
 
 #endif

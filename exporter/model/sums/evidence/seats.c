@@ -134,7 +134,8 @@ static double error_us(const struct ni_seat *x) {
 }
 
 static bool is_same_kind(const struct ni_comm_row *a, const struct ni_comm_row *b) {
-  return a->type == b->type && a->role == b->role && a->n_ranks == b->n_ranks;
+  const bool is_same_role = a->type == b->type && a->role == b->role;
+  return is_same_role && a->n_ranks == b->n_ranks && a->run == b->run;
 }
 
 static size_t gather_means(const struct seat_judge *w, uint32_t comm, double *x) {

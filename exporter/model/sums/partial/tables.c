@@ -7,6 +7,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/now.h"
 #include "exporter/base/order.h"
+#include "exporter/model/sums/reading/long_waits.h"
 #include "exporter/model/sums/reading/read.h"
 #include "exporter/model/sums/reading/tables.h"
 #include "exporter/model/sums/rollups.h"
@@ -321,5 +322,6 @@ void ni_partial_wire_tables(struct ni_wire *w, struct ni_run *r, struct ni_parti
   wire_marks(w, r, x);
   wire_tag_names(w, r);
   ni_rollups_wire(w, r);
+  ni_long_waits_wire(w, r, x);
   ni_stamps_wire(w, r, x);
 }

@@ -320,7 +320,7 @@ static int store_comm_line(struct ni_sum_range *x, const struct ni_line *l, cons
       if (!c->wanted || (r->opt.filter.coll.n && !ni_words_have_func(&r->opt.filter.coll, l->rollup.func)))
         return 0;
       e = ni_name(&r->names, &x->names, l->rollup.func, &func);
-      return e < 0 ? e : ni_rollups_add(r, func, &l->rollup);
+      return e < 0 ? e : ni_rollups_add(r, c->c.member, func, &l->rollup);
     case NI_LINE_PROXY:
       return ni_in_flight_add_proxy(x, c->process, &l->proxy);
     case NI_LINE_COMM:

@@ -30,7 +30,7 @@
 int ni_calls_compare(const struct ni_blame *b, float *usual_us, float *times);
 
 /*
- * Where steps differ, as requests of inference do: fills `calls` and `slower` of the processes. What they do
+ * Where steps differ, as requests of inference do: fills `calls` of the processes. What they do
  * is not compared, so all of them are taken to do the same work.
  */
 int ni_calls_tell(const struct ni_blame *b, struct ni_summary *s);

@@ -134,13 +134,13 @@ static void test_sizes(void **state) {
     bytes[i] = 1000 * (i + 1);
     ops[i] = 10;
   }
-  assert_int_equal(ni_sizes_differ(&o, function, 0, ops, 50, &differ), 0);
+  assert_int_equal(ni_sizes_differ(&o, function, 0, ops, (struct ni_size_bounds){50, 1.5}, &differ), 0);
   assert_true(differ);
-  assert_int_equal(ni_sizes_differ(&o, function, 0, ops, 10, &differ), 0);
+  assert_int_equal(ni_sizes_differ(&o, function, 0, ops, (struct ni_size_bounds){10, 1.5}, &differ), 0);
   assert_false(differ); /* they come often enough */
   for (uint32_t i = 0; i < SIZES; i++)
     bytes[i] = 100000 + 100 * i;
-  assert_int_equal(ni_sizes_differ(&o, function, 0, ops, 50, &differ), 0);
+  assert_int_equal(ni_sizes_differ(&o, function, 0, ops, (struct ni_size_bounds){50, 1.5}, &differ), 0);
   assert_false(differ); /* about as large */
 }
 

@@ -699,17 +699,22 @@ static uint32_t find_main_function(const struct rank_pass *x) {
 }
 
 /*
- * A size comes seldom if it is not in every other step; where there are no steps, if more than
- * NI_BLAME_MANY_SIZES sizes come as often.
+ * Sizes that do not come in every other step, and differ by half, or nobody could say that steps do. Where
+ * there are no steps to speak against it less will do: a tenth of the operations, by a fourth.
  */
+#define SELDOM_OF_STEPS 0.5
+#define SIZES_DIFFER 1.5
+#define SELDOM_OF_OPS 0.1
+#define SIZES_DIFFER_NO_STEPS 1.25
 static int check_sizes_differ(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t main = find_main_function(x);
   if (main == NI_BLAME_NONE || !x->many_sizes[main])
     return 0;
-  const double by_steps = o->n_steps / 2.0, by_ops = (double)x->function_ops[main] / NI_BLAME_MANY_SIZES;
-  return ni_sizes_differ(o, x->places.function, main, x->token_ops, o->n_steps ? by_steps : by_ops,
-                         &o->sizes_differ);
+  struct ni_size_bounds bounds = {SELDOM_OF_STEPS * o->n_steps, SIZES_DIFFER};
+  if (!o->n_steps)
+    bounds = (struct ni_size_bounds){SELDOM_OF_OPS * (double)x->function_ops[main], SIZES_DIFFER_NO_STEPS};
+  return ni_sizes_differ(o, x->places.function, main, x->token_ops, bounds, &o->sizes_differ);
 }
 
 static int finish_rank(struct rank_pass *x) {

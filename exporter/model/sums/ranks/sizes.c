@@ -20,7 +20,7 @@ static double find_size(const struct size_ops *size, size_t n, uint64_t ops, dou
 }
 
 int ni_sizes_differ(const struct ni_blame_rank *o, const uint16_t *function, uint32_t main,
-                    const uint64_t *ops, double seldom, bool *out) {
+                    const uint64_t *ops, struct ni_size_bounds bounds, bool *out) {
   struct size_ops *size = malloc((o->n_tokens + 1) * sizeof *size);
   size_t n = 0;
   uint64_t all = 0, rare = 0;
@@ -31,11 +31,11 @@ int ni_sizes_differ(const struct ni_blame_rank *o, const uint16_t *function, uin
       continue;
     size[n++] = (struct size_ops){o->token_bytes[i], ops[i]};
     all += ops[i];
-    rare += (double)ops[i] < seldom ? ops[i] : 0;
+    rare += (double)ops[i] < bounds.seldom ? ops[i] : 0;
   }
   qsort(size, n, sizeof *size, by_bytes);
   const double smaller = find_size(size, n, all, 0.25), larger = find_size(size, n, all, 0.75);
-  *out = rare * 2 > all && larger >= NI_SIZES_DIFFER * smaller;
+  *out = rare * 2 > all && larger >= bounds.times * smaller;
   free(size);
   return 0;
 }

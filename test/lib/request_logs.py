@@ -4,7 +4,8 @@
 request at times, and tells the others by a Broadcast. Each layer computes twice, by the number of tokens,
 with an AllReduce behind. CAUSE:
 `none`; `gpu`: rank 5 computes a tenth longer; `gc`: rank 6 stops for 60 ms now and then; `nvlink`: transfers
-of the second engine take three times as long.
+of the second engine take three times as long; `hot`: all GPUs of node-1 compute a fifth longer; `contexts`:
+they take 1.3 times as long to decode, and as long as ever for prompts.
 """
 import pathlib
 import random
@@ -52,7 +53,8 @@ for engine in range(2):
         collective(ranks, "Broadcast", 4096, 5000)
         for layer in range(2 * LAYERS):
             for r in ranks:
-                longer = 1.1 if cause == "gpu" and r == 5 else 1
+                longer = 1.1 if cause == "gpu" and r == 5 else 1.2 if cause == "hot" and engine else 1
+                longer = 1.3 if cause == "contexts" and engine and not prompt else longer
                 free[r] += int((3e5 + 100 * tokens) * draw.gauss(1, 0.01) * longer)
                 if cause == "gc" and r == 6 and step % 15 == 7 and layer == 3:
                     free[r] += int(6e7)

@@ -729,6 +729,8 @@ int ni_judge_by_durations(struct ni_summary *s) {
   if (e == 0)
     e = ni_found_slow_cpus(s, &found, explained);
   if (e == 0)
+    e = ni_found_slow_gpus(s, &found, explained);
+  if (e == 0)
     e = name_hosts_by_durations(s, hosts, explained, &found);
   if (e == 0) {
     if (found.n)

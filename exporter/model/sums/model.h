@@ -243,11 +243,8 @@ struct ni_process {
   double behind_ns;
   double behind_us2; /* sum of the squares */
   double own_us;     /* own time in all, beyond that of ranks with the same work; NAN: not judged */
-  /*
-   * where steps differ: its CPU takes so many times as long from call to call as others; 0: as long. Then an
-   * operation takes the rank this part longer than others, what lies before it included
-   */
-  double calls, slower;
+  /* where steps differ: its CPU takes so many times as long from call to call as others; 0: as long */
+  double calls;
   /* mean of its busbw / median busbw of its group over all communicators of that type; NAN */
   double busbw_relative;
   /* between its operations, in a communicator that is not in the logs (work/joined.h) */
@@ -280,6 +277,18 @@ struct ni_seat {
   double alone_us, host_alone_us;
 };
 
+/* What a host's ranks compute, where they are judged by durations (blame/host_paces.h). */
+struct ni_paced {
+  double own_us; /* between operations whose like others have, in all, a rank in the mean; 0: not known */
+  /* longer than elsewhere by so much in all, with what lies before batches: GPUs wait for CPUs there */
+  double later_us;
+  uint32_t groups; /* communicators with such operations */
+  double times;    /* its GPUs are slow: so many times as long as elsewhere; 0: they are not */
+  double lost_us;  /* then: so much of own_us */
+  uint32_t sizes;  /* so many were compared */
+  bool in_stage;   /* its ranks are stages of a pipeline */
+};
+
 struct ni_host {
   const char *name; /* hostile text */
   uint32_t n_processes;
@@ -287,6 +296,7 @@ struct ni_host {
   double exec_ns;
   uint64_t compared, shortest, late;
   double late_ns, relative, busbw_relative; /* the last over collectives of several hosts only; NAN: none */
+  struct ni_paced paced;
 };
 
 enum ni_outlier_kind {

@@ -176,12 +176,16 @@ static void test_always_late(void **state) {
 }
 
 /* Two engines of two ranks, and what joins all of them: so often. The first one ends at end_us. */
-static double saving(int64_t end_us, int64_t other_begin_us, int64_t other_end_us, uint64_t joined) {
+static double saving_of(int64_t end_us, int64_t other_begin_us, int64_t other_end_us, uint64_t joined,
+                        double own_us) {
   struct ni_summary s = job();
   struct ni_comm_row c[COMMS + 1] = {{.operations = 50, .first_us = 0, .last_us = end_us},
                                      {.operations = 50, .first_us = other_begin_us, .last_us = other_end_us},
                                      {.operations = joined}};
+  const struct ni_paced paced = {.own_us = own_us, .groups = 1};
+  struct ni_host stage[2] = {{.paced = paced}, {.paced = paced}};
   double out;
+  s.host = stage;
   s.comm = c;
   s.steps_differ = true;
   s.last_us = end_us > other_end_us ? end_us : other_end_us;
@@ -193,6 +197,10 @@ static double saving(int64_t end_us, int64_t other_begin_us, int64_t other_end_u
   return out;
 }
 
+static double saving(int64_t end_us, int64_t other_begin_us, int64_t other_end_us, uint64_t joined) {
+  return saving_of(end_us, other_begin_us, other_end_us, joined, 0);
+}
+
 static void test_savings(void **state) {
   (void)state;
   assert_true(saving(10000000, 0, 7000000, 1) == 2e6);        /* it ends last by more than was waited */
@@ -202,6 +210,39 @@ static void test_savings(void **state) {
   assert_true(isnan(saving(10000000, 2000000, 9500000, 1)));  /* it began later: nobody knows its share */
   assert_true(isnan(saving(10000000, -2000000, 9500000, 1))); /* so did this one */
   assert_true(isnan(saving(10000000, 0, 7000000, 3)));        /* they wait for each other */
+}
+
+/* Stages that take turns lose what one of them loses; those that compute at once may not. */
+static void test_savings_of_stages(void **state) {
+  (void)state;
+  assert_true(saving_of(10000000, 0, 10000000, 50, 4e6) == 2e6);
+  assert_true(isnan(saving_of(10000000, 0, 10000000, 50, 6e6)));
+}
+
+/* Two engines on a host are slow together: the run ends with the other host's. */
+static void test_savings_of_host(void **state) {
+  (void)state;
+  struct ni_summary s = job();
+  struct ni_seat of[] = {{.comm = 0, .process = 0},
+                         {.comm = 1, .process = 1},
+                         {.comm = 2, .process = 2},
+                         {.comm = 2, .process = 3}};
+  struct ni_comm_row c[COMMS + 1] = {{.operations = 50, .last_us = 10000000},
+                                     {.operations = 50, .last_us = 9000000},
+                                     {.operations = 50, .last_us = 7000000}};
+  double out;
+  s.comm = c;
+  s.seat = of;
+  s.n_seats = sizeof of / sizeof *of;
+  s.last_us = 10000000;
+  s.steps_differ = true;
+  assert_int_equal(ni_savings_find_of_host(&s, 0, 2e6, &out), 0);
+  assert_true(out == 2e6);
+  assert_int_equal(ni_savings_find(&s, 0, 2e6, &out), 0);
+  assert_true(out == 1e6);
+  s.job.runs = 2;
+  assert_int_equal(ni_savings_find_of_host(&s, 0, 2e6, &out), 0);
+  assert_true(isnan(out));
 }
 
 static void test_pauses_cost(void **state) {
@@ -294,6 +335,8 @@ int main(void) {
                                      cmocka_unit_test(test_pauses),
                                      cmocka_unit_test(test_always_late),
                                      cmocka_unit_test(test_savings),
+                                     cmocka_unit_test(test_savings_of_stages),
+                                     cmocka_unit_test(test_savings_of_host),
                                      cmocka_unit_test(test_pauses_cost),
                                      cmocka_unit_test(test_cost_beyond_chance)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "peer_groups.h"
 #include "exporter/model/sums/cpus/calls.h"
 #include "causes.h"
+#include "host_paces.h"
 #include "exporter/base/order.h"
 #include "exporter/base/threads.h"
 #include "exporter/model/sums/findings.h"
@@ -461,16 +462,22 @@ int ni_judge_repeat(const struct ni_blame_rank *o, bool *repeat) {
   return 0;
 }
 
-/* Of most ranks that are judged; else nobody is. */
-static int require_repeating_steps(struct ni_blame *b, struct ni_summary *s, uint32_t *judged) {
-  uint32_t repeats = 0;
+/*
+ * Of most ranks that are judged; else nobody is. Where nobody is, since no steps were found, sizes of
+ * operations tell as well that there are none.
+ */
+static int require_repeating_steps(struct ni_blame *b, struct ni_summary *s, uint32_t run, uint32_t *judged) {
+  uint32_t repeats = 0, ranks = 0, differ = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     bool repeat = false;
     if (b->rank[i].judged && ni_judge_repeat(&b->rank[i], &repeat) < 0)
       return -ENOMEM;
     repeats += repeat;
+    ranks += b->rank[i].run == run;
+    differ += b->rank[i].run == run && b->rank[i].sizes_differ;
   }
-  if (repeats * 2 >= *judged)
+  const bool has_no_steps = *judged * 2 <= ranks && differ * 2 > ranks;
+  if (repeats * 2 >= *judged && !has_no_steps)
     return 0;
   s->why_durations = "what it does differs from step to step, as requests of inference do";
   s->steps_differ = true;
@@ -478,16 +485,23 @@ static int require_repeating_steps(struct ni_blame *b, struct ni_summary *s, uin
   return ni_calls_tell(b, s);
 }
 
-/* Judges the ranks of one run, if most of them can be. may: by rank: it can be. */
-static int judge_run(struct ni_blame *b, struct ni_summary *s, uint32_t run, const bool *may) {
+/* Ranks of the run alone are judged from here on. out: most of them can be. may: by rank: it can be. */
+static int choose_run(struct ni_blame *b, struct ni_summary *s, uint32_t run, const bool *may, bool *out) {
   uint32_t ranks = 0, judged = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     b->rank[i].judged = may[i] && b->rank[i].run == run;
     judged += b->rank[i].judged;
     ranks += b->rank[i].run == run;
   }
-  int e = require_repeating_steps(b, s, &judged);
-  if (e < 0 || judged * 2 <= ranks || judged < 2)
+  const int e = require_repeating_steps(b, s, run, &judged);
+  *out = judged * 2 > ranks && judged >= 2;
+  return e;
+}
+
+static int judge_run(struct ni_blame *b, struct ni_summary *s, uint32_t run, const bool *may) {
+  bool can = false;
+  int e = choose_run(b, s, run, may, &can);
+  if (e < 0 || !can)
     return e;
   s->by_own_time = true;
   b->run = find_last_run(b) ? run : 0;
@@ -507,7 +521,7 @@ static int by_class_and_cost(const void *a, const void *b) {
 
 /*
  * Each run by itself. Steps and what the run consists of are told of the one with the most operations, which
- * comes last.
+ * comes last. If that one cannot be judged by own time, durations judge all.
  */
 static int judge_runs(struct ni_blame *b, struct ni_summary *s) {
   const uint32_t last = find_last_run(b);
@@ -519,10 +533,13 @@ static int judge_runs(struct ni_blame *b, struct ni_summary *s) {
   for (uint32_t run = 1; run <= last; run++)
     if (count_run_ops(b, run) > count_run_ops(b, largest))
       largest = run;
-  for (uint32_t run = 0; e == 0 && run <= last; run++)
+  bool can = false;
+  if (e == 0)
+    e = choose_run(b, s, largest, may, &can);
+  for (uint32_t run = 0; e == 0 && can && run <= last; run++)
     if (run != largest)
       e = judge_run(b, s, run, may);
-  if (e == 0)
+  if (e == 0 && can)
     e = judge_run(b, s, largest, may);
   if (e == 0 && last)
     qsort(s->finding, s->n_findings, sizeof *s->finding, by_class_and_cost);
@@ -597,6 +614,8 @@ int ni_judge_all(struct ni_run *r, struct ni_summary *s, struct ni_blame *keep) 
   }
   if (e == 0)
     e = judge_runs(&b, s);
+  if (e == 0 && !s->by_own_time && s->one_in < NI_SAMPLED_OUT)
+    e = ni_paces_tell(&b, s);
   if (e == 0 && r->team)
     e = ni_team_agree(r, s);
   if (keep && e == 0)

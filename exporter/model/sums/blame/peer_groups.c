@@ -21,6 +21,7 @@ void ni_blame_free_rank(struct ni_blame_rank *o) {
   free(o->incident);
   free(o->sample);
   free(o->place);
+  free(o->pace);
 }
 
 void ni_blame_reset_rank(struct ni_blame_rank *o, uint64_t ops) {

@@ -151,31 +151,15 @@ int ni_calls_compare(const struct ni_blame *b, float *usual_us, float *times) {
   return had_room ? 0 : -ENOMEM;
 }
 
-/* How long one operation of the rank takes, what lies before it included. */
-static float measure_each(const struct ni_blame_rank *o) {
-  return o->ops > 1 ? (float)(o->last_ns - o->first_ns) / 1e3f / (float)(o->ops - 1) : NAN;
-}
-
 int ni_calls_tell(const struct ni_blame *b, struct ni_summary *s) {
   float *usual_us = malloc((b->n_ranks + 1) * sizeof *usual_us);
   float *times = malloc((b->n_ranks + 1) * sizeof *times);
-  float *scratch = malloc((b->n_ranks + 1) * sizeof *scratch);
-  int e = usual_us && times && scratch ? ni_calls_compare(b, usual_us, times) : -ENOMEM;
-  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
-    size_t n = 0;
-    if (!(times[i] > 0))
-      continue;
-    for (uint32_t k = 0; k < b->n_ranks; k++)
-      if (is_known(b, usual_us, k) && !(times[k] > 0))
-        scratch[n++] = measure_each(&b->rank[k]);
-    struct ni_process *p = &s->process[b->rank[i].process];
-    const float others = n ? ni_blame_quantile(scratch, n, 0.5) : NAN;
-    p->calls = times[i];
-    p->slower = measure_each(&b->rank[i]) / others - 1;
-  }
+  const int e = usual_us && times ? ni_calls_compare(b, usual_us, times) : -ENOMEM;
+  for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++)
+    if (times[i] > 0)
+      s->process[b->rank[i].process].calls = times[i];
   free(usual_us);
   free(times);
-  free(scratch);
   return e;
 }
 

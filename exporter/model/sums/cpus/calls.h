@@ -40,7 +40,7 @@ int ni_calls_compare(const struct ni_blame *b, float *usual_us, float *times);
 bool ni_calls_are_alike(const struct ni_blame *b, const float *usual_us, uint32_t rank, float *scratch);
 
 /*
- * Where steps differ, as requests of inference do: fills `calls` and `slower` of the processes. What they do
+ * Where steps differ, as requests of inference do: fills `calls` of the processes. What they do
  * is not compared, so all of them are taken to do the same work.
  */
 int ni_calls_tell(const struct ni_blame *b, struct ni_summary *s);

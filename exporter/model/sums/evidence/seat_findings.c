@@ -18,8 +18,8 @@
 #include "savings.h"
 #include "seats.h"
 
-/* An operation of a host whose CPU is slow takes so much longer: less can be other requests. */
-#define SLOWER_LEAST 0.03
+/* A host whose CPU is slow is named if that takes so much of the run: it launches ahead, mostly. */
+#define LATER_LEAST 0.006
 
 struct ni_finding *ni_found_append(struct ni_found *l, enum ni_finding_kind kind, uint32_t of) {
   if (!ni_array_room(l->item, l->n, l->cap))
@@ -393,55 +393,92 @@ int ni_found_waited_for(const struct ni_summary *s, struct ni_found *out, bool *
   return e < 0 || known ? e : name_rare_waits(s, out);
 }
 
-/* Of a host where steps differ: processes whose CPU calls slowly, and how slowly. */
-struct slow_calls {
-  uint32_t n;
-  double calls, slower; /* sums */
-};
-
-static struct slow_calls sum_up_calls(const struct ni_summary *s, uint32_t host) {
-  struct slow_calls x = {0};
+/* How many times as slowly as others the CPU of the host calls; 0: as quickly. */
+static double measure_calls(const struct ni_summary *s, uint32_t host) {
+  double sum = 0;
+  uint32_t n = 0;
   for (size_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
     if (p->host != host || !(p->calls > 0))
       continue;
-    x.n++;
-    x.calls += p->calls;
-    x.slower += p->slower;
+    sum += p->calls;
+    n++;
   }
-  return x;
-}
-
-/* A communicator of ranks of this host alone. */
-static const struct ni_comm_row *find_comm_on(const struct ni_summary *s, uint32_t host) {
-  for (size_t i = 0; i < s->n_comms; i++)
-    if (s->comm[i].one_host == (int32_t)host)
-      return &s->comm[i];
-  return NULL;
+  return n ? sum / n : 0;
 }
 
 /* Hosts whose CPUs are slow, where requests are served: what they do takes longer by that. */
 int ni_found_slow_cpus(const struct ni_summary *s, struct ni_found *out, bool *explained) {
   int e = 0;
+  const double run_us = (double)(s->last_us - s->first_us);
   for (uint32_t h = 0; e == 0 && h < s->n_hosts && s->steps_differ; h++) {
-    const struct slow_calls x = sum_up_calls(s, h);
-    const struct ni_comm_row *c = find_comm_on(s, h);
-    const double slower = x.n ? x.slower / x.n : 0;
-    char host[81];
-    if (!c || !(slower >= SLOWER_LEAST))
+    const double calls = measure_calls(s, h), later_us = s->host[h].paced.later_us;
+    char host[81], later[32];
+    if (!(calls > 0) || !(later_us >= LATER_LEAST * run_us))
       continue;
     struct ni_finding *f = ni_found_append(out, NI_FIND_SLOW_HOST, h);
     if (!f)
       return -ENOMEM;
     explained[h] = true;
-    f->value = x.calls / x.n;
-    f->lost_us = (double)(c->last_us - c->first_us) * (1 - 1 / (1 + slower));
+    f->value = calls;
+    f->lost_us = later_us;
+    f->run_us = run_us;
     struct ni_put_text w = {f->text, sizeof f->text};
-    ni_put(&w,
-           "host %s: its ranks call NCCL %.2f times as slowly as others, and take %.0f %% longer from one "
-           "operation to the next",
-           ni_safe_text(s->host[h].name, host, sizeof host), f->value, 100 * slower);
-    e = ni_found_put_saving(&w, s, (uint32_t)(c - s->comm), f);
+    ni_put(
+        &w,
+        "host %s: its ranks call NCCL %.2f times as slowly as others, and take longer between operations of "
+        "the same size: %s in all",
+        ni_safe_text(s->host[h].name, host, sizeof host), calls, ni_duration_text(later_us, later));
+    e = ni_savings_find_of_host(s, h, later_us, &f->cost_us);
+    put_cost(&w, f);
+  }
+  return e;
+}
+
+static bool is_host_named(const struct ni_found *l, uint32_t host) {
+  for (size_t i = 0; i < l->n; i++)
+    if (l->item[i].kind == NI_FIND_SLOW_HOST && l->item[i].of == host)
+      return true;
+  return false;
+}
+
+static int fill_processes_of_host(const struct ni_summary *s, struct ni_finding *f) {
+  if (!(f->process = malloc((s->host[f->of].n_processes + 1) * sizeof *f->process)))
+    return -ENOMEM;
+  for (uint32_t i = 0; i < s->n_processes; i++)
+    if (s->process[i].host == f->of)
+      f->process[f->n_processes++] = i;
+  return 0;
+}
+
+static int name_slow_gpus(const struct ni_summary *s, uint32_t h, struct ni_found *out) {
+  const struct ni_paced *x = &s->host[h].paced;
+  char host[81], lost[32];
+  struct ni_finding *f = ni_found_append(out, NI_FIND_SLOW_HOST, h);
+  if (!f)
+    return -ENOMEM;
+  f->value = NAN;
+  f->lost_us = x->lost_us;
+  f->run_us = (double)(s->last_us - s->first_us);
+  struct ni_put_text w = {f->text, sizeof f->text};
+  ni_put(&w,
+         "host %s: its ranks compute %.2f times as long as others between operations of the same size, small "
+         "and large ones alike (%u sizes): %s more%s",
+         ni_safe_text(s->host[h].name, host, sizeof host), x->times, x->sizes,
+         ni_duration_text(x->lost_us, lost),
+         x->in_stage ? ", unless its stage has more to do in each layer" : "");
+  int e = ni_savings_find_of_host(s, h, x->lost_us, &f->cost_us);
+  put_cost(&w, f);
+  return e == 0 ? fill_processes_of_host(s, f) : e;
+}
+
+int ni_found_slow_gpus(const struct ni_summary *s, struct ni_found *out, bool *explained) {
+  int e = 0;
+  for (uint32_t h = 0; e == 0 && h < s->n_hosts; h++) {
+    if (!(s->host[h].paced.times > 0) || is_host_named(out, h))
+      continue;
+    explained[h] = true;
+    e = name_slow_gpus(s, h, out);
   }
   return e;
 }

@@ -35,5 +35,7 @@ int ni_found_late_seats(const struct ni_summary *s, const double *slow_us, struc
  */
 int ni_found_waited_for(const struct ni_summary *s, struct ni_found *out, bool *explained);
 int ni_found_slow_cpus(const struct ni_summary *s, struct ni_found *out, bool *explained);
+/* Hosts whose GPUs are slow, by their paces (blame/host_paces.h), but for those whose CPU is. */
+int ni_found_slow_gpus(const struct ni_summary *s, struct ni_found *out, bool *explained);
 
 #endif

@@ -143,6 +143,17 @@ struct ni_blame_op {
   uint8_t timing, mix; /* as of struct ni_entry */
 };
 
+/* Between two neighbours of a function and size the rank computes for so long (paces.h). */
+struct ni_blame_pace {
+  uint64_t function; /* the same on all ranks, on communicators as large */
+  uint32_t comm;     /* in the result */
+  int32_t size;      /* class: larger ones have larger numbers */
+  uint64_t ops;      /* all of that function and size */
+  uint64_t firsts;   /* of these: behind another operation, where that is known */
+  float us;          /* between neighbours, the mean */
+  float first_us;    /* before the first ones, the median */
+};
+
 /* An operation for the replay. */
 struct ni_blame_sampled {
   float after_us; /* its start, since that of the one before in the sample */
@@ -185,6 +196,8 @@ struct ni_blame_rank {
   int32_t shift;                /* its step 0 is this step of the job */
   struct ni_blame_place *place; /* by name */
   uint32_t n_places;
+  struct ni_blame_pace *pace;
+  uint32_t n_paces;
   struct ni_blame_incident *incident;
   uint32_t n_incidents;
   uint64_t incidents;              /* all */

@@ -9,8 +9,10 @@
 #include "exporter/base/heap.h"
 #include "exporter/base/mix.h"
 #include "exporter/base/order.h"
+#include "paces.h"
 #include "places.h"
 #include "quantile.h"
+#include "sizes.h"
 
 /*
  * Where records are missing in so many spells, which are more than so many steps apart, and before one
@@ -53,6 +55,7 @@ struct rank_pass {
   struct ni_blame_op *op; /* the chunk */
   size_t n;
   struct ni_places places;
+  struct ni_paces paces;
   struct token_least token[NI_PLACE_TOKENS];
   struct quickest message[NI_BLAME_SLOTS], collective[NI_BLAME_FUNCTIONS];
   bool many_sizes[NI_BLAME_FUNCTIONS];
@@ -425,6 +428,11 @@ static void update_longest(struct rank_pass *x, const struct ni_blame_op *op, fl
     *quickest = rate;
 }
 
+static void count_function(struct rank_pass *x, const struct ni_blame_op *op) {
+  x->function_ops[x->places.function[op->token]]++;
+  x->token_ops[op->token]++;
+}
+
 static void count_transfer(struct rank_pass *x, const struct ni_blame_op *op, float us) {
   struct ni_blame_rank *o = x->out;
   struct ni_blame_slot *s = &o->slot[op->slot];
@@ -439,8 +447,7 @@ static void count_transfer(struct rank_pass *x, const struct ni_blame_op *op, fl
   update_least(x, op, us, l);
   o->ops++;
   o->late_ops += op->launched_late;
-  x->function_ops[x->places.function[op->token]]++;
-  x->token_ops[op->token]++;
+  count_function(x, op);
 }
 
 static void count_call(struct rank_pass *x, const struct ni_blame_op *op) {
@@ -543,23 +550,13 @@ static int count_chunk(struct rank_pass *x) {
 static int read_chunk(struct rank_pass *x, struct ni_blame_stream *s) {
   int e = 1;
   for (x->n = 0; x->n < NI_PASS_CHUNK && (e = ni_blame_next(s, &x->op[x->n])) > 0; x->n++) {}
+  ni_paces_count(&x->paces, x->op, x->n);
   return e < 0 ? e : 0;
 }
 
 static int compare_places(const void *a, const void *b) {
   const struct ni_blame_place *x = a, *y = b;
   return NI_BY(x, y, name);
-}
-
-/*
- * A function on a communicator of so many ranks, of whatever size: who has more to do has larger operations
- * (uneven.h).
- */
-static uint64_t hash_function(const char *func, int32_t n_ranks) {
-  uint64_t hash = ni_mix((uint64_t)n_ranks);
-  for (const char *p = func; *p; p++)
-    hash = ni_mix(hash + (unsigned char)*p);
-  return hash;
 }
 
 /* Operations by function; further functions than there is room for are left out. */
@@ -577,7 +574,7 @@ static void count_functions(const struct rank_pass *x, uint32_t slot, struct tal
     const bool is_wanted = f->slot != NI_BLAME_NONE && (slot == NI_BLAME_NONE || f->slot == slot);
     if (!x->function_ops[i] || !is_wanted)
       continue;
-    const uint64_t function = hash_function(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
+    const uint64_t function = ni_blame_hash_function(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
     uint32_t k = 0;
     while (k < t->n && t->function[k] != function)
       k++;
@@ -706,48 +703,23 @@ static uint32_t find_main_function(const struct rank_pass *x) {
   return main;
 }
 
-struct size_ops { /* operations of one size */
-  uint64_t bytes, ops;
-};
-static NI_ORDER_BY(by_bytes, struct size_ops, bytes, ops);
-
-/* `share` of the operations are smaller. */
-static double find_size(const struct size_ops *size, size_t n, uint64_t ops, double share) {
-  uint64_t below = 0;
-  size_t i = 0;
-  while (i + 1 < n && (double)(below + size[i].ops) <= share * (double)ops)
-    below += size[i++].ops;
-  return n ? (double)size[i].bytes : 0;
-}
-
 /*
- * What it does differs from step to step: most of its collectives are of sizes that do not come in every
- * other step, and those of the middle half are SIZES_DIFFER times as large as each other. So do requests of
- * inference make them; layers and buckets come again in each step, and sequences differ by less.
+ * Sizes that do not come in every other step, and differ by half, or nobody could say that steps do. Where
+ * there are no steps to speak against it less will do: a tenth of the operations, by a fourth.
  */
+#define SELDOM_OF_STEPS 0.5
 #define SIZES_DIFFER 1.5
+#define SELDOM_OF_OPS 0.1
+#define SIZES_DIFFER_NO_STEPS 1.25
 static int check_sizes_differ(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t main = find_main_function(x);
   if (main == NI_BLAME_NONE || !x->many_sizes[main])
     return 0;
-  struct size_ops *size = malloc((o->n_tokens + 1) * sizeof *size);
-  size_t n = 0;
-  uint64_t ops = 0, rare = 0;
-  if (!size)
-    return -ENOMEM;
-  for (uint32_t i = 0; i < o->n_tokens; i++) {
-    if (x->places.function[i] != main || !x->token_ops[i])
-      continue;
-    size[n++] = (struct size_ops){o->token_bytes[i], x->token_ops[i]};
-    ops += x->token_ops[i];
-    rare += x->token_ops[i] * 2 < o->n_steps ? x->token_ops[i] : 0;
-  }
-  qsort(size, n, sizeof *size, by_bytes);
-  const double smaller = find_size(size, n, ops, 0.25), larger = find_size(size, n, ops, 0.75);
-  o->sizes_differ = rare * 2 > ops && larger >= SIZES_DIFFER * smaller;
-  free(size);
-  return 0;
+  struct ni_size_bounds bounds = {SELDOM_OF_STEPS * o->n_steps, SIZES_DIFFER};
+  if (!o->n_steps)
+    bounds = (struct ni_size_bounds){SELDOM_OF_OPS * (double)x->function_ops[main], SIZES_DIFFER_NO_STEPS};
+  return ni_sizes_differ(o, x->places.function, main, x->token_ops, bounds, &o->sizes_differ);
 }
 
 static int finish_rank(struct rank_pass *x) {
@@ -801,12 +773,27 @@ static int find_mark(struct rank_pass *x) {
   return 0;
 }
 
+/* Without steps: its paces, and what it does. */
+static int read_without_steps(struct rank_pass *x, struct ni_blame_stream *s) {
+  int e = 0;
+  for (bool is_last = false; e == 0 && !is_last;) {
+    for (size_t i = 0; i < x->n; i++)
+      count_function(x, &x->op[i]);
+    is_last = x->n < NI_PASS_CHUNK;
+    if (!is_last)
+      e = read_chunk(x, s);
+  }
+  return e == 0 ? check_sizes_differ(x) : e;
+}
+
 static int run_pass(struct rank_pass *x, struct ni_blame_stream *s) {
   struct ni_blame_rank *o = x->out;
-  int e = read_chunk(x, s);
+  x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
+  int e = ni_paces_begin(&x->paces, o, x->function, x->places.function);
+  if (e == 0)
+    e = read_chunk(x, s);
   if (e < 0 || x->n == 0)
     return e;
-  x->n_functions = ni_blame_functions(s, &x->function, &x->places.function);
   find_many_sizes(x);
   x->token_ops = calloc(o->n_tokens + 1, sizeof *x->token_ops);
   x->quickest_us = calloc(o->n_tokens + 1, sizeof *x->quickest_us);
@@ -815,7 +802,9 @@ static int run_pass(struct rank_pass *x, struct ni_blame_stream *s) {
   o->first_ns = x->op[0].start_ns;
   o->max_slots = o->n_slots;
   e = find_mark(x);
-  if (e < 0 || !x->mark.found)
+  if (e == 0 && !x->mark.found)
+    return read_without_steps(x, s);
+  if (e < 0)
     return e;
   if ((e = ni_places_find(&x->places, x->op, x->n, &x->mark)) < 0)
     return e;
@@ -860,6 +849,8 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
   }
   if (e == 0)
     e = run_pass(x, s);
+  if (e == 0)
+    e = ni_paces_end(&x->paces, b, o);
   if (e == 0 && o->no_start) {
     o->judged = false;
     o->why_not = "its log does not say when operations started";
@@ -867,6 +858,7 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
   ni_blame_close(s);
   if (x) {
     ni_places_free(&x->places);
+    ni_paces_free(&x->paces);
     free(x->op);
     free(x->token_ops);
     free(x->quickest_us);

@@ -158,6 +158,13 @@ uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_bla
   return s->n_functions;
 }
 
+uint64_t ni_blame_hash_function(const char *func, int32_t n_ranks) {
+  uint64_t hash = ni_mix((uint64_t)n_ranks);
+  for (const char *p = func; *p; p++)
+    hash = ni_mix(hash + (unsigned char)*p);
+  return hash;
+}
+
 /* What it is, the same in another run, which may have other cells. */
 static uint64_t hash_token(const struct ni_sum_cell *c, const char *func, int32_t n_ranks) {
   uint64_t hash = ni_mix(c->msg_bytes * 4 + (uint64_t)(c->kind == NI_KIND_P2P));

@@ -44,6 +44,11 @@ enum { NI_BLAME_MANY_SIZES = 24 }; /* of one function on one slot: more of them 
  */
 uint32_t ni_blame_functions(const struct ni_blame_stream *s, const struct ni_blame_function **function,
                             const uint16_t **of);
+/*
+ * A function on a communicator of so many ranks, of whatever size: who has more to do has larger operations
+ * (uneven.h). The same number on all ranks.
+ */
+uint64_t ni_blame_hash_function(const char *func, int32_t n_ranks);
 void ni_blame_close(struct ni_blame_stream *s);
 
 #endif

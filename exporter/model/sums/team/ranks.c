@@ -33,6 +33,7 @@ static void wire_rank(struct ni_wire *w, struct ni_names *names, struct ni_blame
     o->cell = NULL;
     o->link_cell = NULL;
     o->place = NULL;
+    o->pace = NULL;
     o->incident = NULL;
     o->sample = NULL;
   }
@@ -42,6 +43,7 @@ static void wire_rank(struct ni_wire *w, struct ni_names *names, struct ni_blame
   wire_items(w, &o->cell, o->n_bins, sizeof *o->cell);
   wire_items(w, &o->link_cell, (size_t)o->n_bins * o->max_slots, sizeof *o->link_cell);
   wire_items(w, &o->place, o->n_places, sizeof *o->place);
+  wire_items(w, &o->pace, o->n_paces, sizeof *o->pace);
   wire_items(w, &o->incident, o->n_incidents, sizeof *o->incident);
   wire_items(w, &o->sample, o->n_sample, sizeof *o->sample);
   if (w->load && !(o->token_func = calloc(o->n_tokens + 1, sizeof *o->token_func)))

@@ -177,7 +177,8 @@ struct ni_cause {
   bool can_be_work; /* of a stage: it is slow, or has something more to do: told as a note */
   /* of such a stage: it is the first or the last one; it is so for as many layers as its gradients state */
   bool at_end, by_layers;
-  bool of_stages; /* of a host: its ranks are compared with other stages */
+  /* of a host: its ranks are compared with other stages; all of them are one stage */
+  bool of_stages, of_one_stage;
   /* own time: operations are launched late; share is of the idle time before these */
   bool launch;
   /*

@@ -352,8 +352,11 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
                one ? "es its" : " their", one ? "its" : "the", one ? "" : "s",
                ni_duration_text(c->excess_us, time));
       else if (c->of_stages)
-        ni_put(w, " compute %.1f %% longer than the stages on other hosts: %s more a step", 100 * c->share,
-               ni_duration_text(c->excess_us, time));
+        ni_put(
+            w, "%s compute %.1f %% longer than the stages on other hosts: %s more a step%s",
+            c->of_one_stage ? ", a stage of the pipeline," : "", 100 * c->share,
+            ni_duration_text(c->excess_us, time),
+            c->of_one_stage ? "; whether the host is slow or the stage has more to do cannot be told" : "");
       else
         put_own_time(w, c, one);
       break;

@@ -550,6 +550,50 @@ static void test_nvlink_of_rank(void **state) {
   }
 }
 
+/*
+ * Ranks on hosts of their own send in a ring. Rank 1's NIC is slow, and the message behind it waits for it in
+ * turn: rank 2 has as many slow links, but the NIC explains far more.
+ */
+static void test_ripples_of_nic(void **state) {
+  (void)state;
+  static const float us[LINKS] = {500, 520, 130, 100};
+  struct fabric *f = new_fabric();
+  for (uint32_t i = 0; i < LINKS; i++) {
+    f->of[i][0] = i;
+    f->of[i][1] = (i + 1) % LINKS;
+    f->link[i].from = (int32_t)i;
+    f->link[i].to = (int32_t)(i + 1) % LINKS;
+    f->link[i].quiet_us = us[i];
+    for (uint32_t k = 0; k < BINS; k++)
+      f->us[i][k] = us[i];
+  }
+  const struct ni_cause *c = caused(f);
+  assert_true(c && c->kind == NI_FIND_SLOW_NIC && c->level == NI_LEVEL_HOST && c->of == 1);
+  assert_int_equal(c->n_items, 2);
+  free_fabric(f);
+}
+
+/* Two of four ranks of a host share a slow NIC, and each sends to one rank of another host: it is one cause. */
+static void test_shared_nic_of_links(void **state) {
+  (void)state;
+  struct fabric *f = new_fabric();
+  for (uint32_t r = 0; r < 2 * LINKS; r++)
+    f->process[r].host = r % 2;
+  for (uint32_t i = 0; i < LINKS; i++) {
+    f->link[i].from = 0;
+    f->link[i].to = 1;
+  }
+  for (uint32_t i = 0; i < 2; i++) {
+    f->link[i].quiet_us = 500;
+    for (uint32_t k = 0; k < BINS; k++)
+      f->us[i][k] = 500;
+  }
+  const struct ni_cause *c = caused(f);
+  assert_true(c && f->causes.n == 1 && c->kind == NI_FIND_SLOW_PAIR && c->level == NI_LEVEL_RANK);
+  assert_true(c->n_items == 2 && c->n_beside == 2);
+  free_fabric(f);
+}
+
 static void test_not_slow(void **state) {
   (void)state;
   struct fabric *f = new_fabric(); /* sizes that differ from step to step */
@@ -651,6 +695,8 @@ int main(void) {
       cmocka_unit_test(test_begins_of_empty_bins),
       cmocka_unit_test(test_flapping),
       cmocka_unit_test(test_nvlink_of_rank),
+      cmocka_unit_test(test_ripples_of_nic),
+      cmocka_unit_test(test_shared_nic_of_links),
       cmocka_unit_test(test_not_slow),
       cmocka_unit_test(test_dense_clock_cost),
       cmocka_unit_test(test_bound_by_clock),

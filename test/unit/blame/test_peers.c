@@ -11,14 +11,15 @@
 #include "exporter/model/sums/blame/causes.h"
 #include "exporter/model/sums/blame/peer_groups.h"
 
-enum { RANKS = 8, OF_TEAM = 4, SLOTS = 5, PLACES = 16, BINS = 16 };
+enum { RANKS = 8, OF_TEAM = 4, SLOTS = 8, PLACES = 16, BINS = 16 };
 enum {
   WORLD,
   ALL,
   TEAM,
   ACROSS = TEAM + RANKS / OF_TEAM,
   NORM = ACROSS + OF_TEAM,
-  COMMS = NORM + RANKS / OF_TEAM
+  MORE = NORM + RANKS / OF_TEAM,
+  COMMS = MORE + 2 * RANKS
 };
 
 struct job {
@@ -26,7 +27,7 @@ struct job {
   struct ni_summary s;
   struct ni_comm_row comm[COMMS];
   struct ni_process process[RANKS];
-  struct ni_host host[2];
+  struct ni_host host[RANKS];
   struct ni_blame_rank rank[RANKS];
   struct ni_blame_slot slot[RANKS][SLOTS];
   struct ni_blame_place place[RANKS][PLACES];
@@ -120,6 +121,61 @@ static void test_norm_joins_no_stages(void **state) {
   free_job(x);
 }
 
+/* A message to the rank at `peer` of the communicator, and one back. */
+static void add_messages(struct job *x, uint32_t r, uint32_t comm, int32_t at, int32_t peer) {
+  for (int kind = NI_BLAME_SEND; kind <= NI_BLAME_RECV; kind++) {
+    struct ni_blame_slot *slot = add_slot(x, r, comm, 1 << 30);
+    slot->kind = (uint8_t)kind;
+    slot->rank = at;
+    slot->peer = peer;
+  }
+}
+
+/*
+ * Four stages of two ranks, with a communicator for each way from stage to stage. A norm over ranks of the two
+ * in the middle makes no stage of them, nor does an embedding that the first and the last one share.
+ */
+static void test_stages_share_collectives(void **state) {
+  (void)state;
+  struct job *x = new_job();
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const uint32_t stage = r / 2, way = MORE + r;
+    if (stage < 3)
+      add_messages(x, r, way, 0, 1);
+    if (stage > 0)
+      add_messages(x, r, way - 2, 1, 0);
+    (void)add_slot(x, r, ACROSS + stage, 1 << 20);
+    if (stage == 1 || stage == 2)
+      (void)add_slot(x, r, NORM, 400);
+    else
+      (void)add_slot(x, r, TEAM + r % 2, 400);
+  }
+  for (uint32_t k = MORE; k < COMMS; k++)
+    x->comm[k].n_ranks = 2;
+  assert_int_equal(ni_group_peers(&x->b), 0);
+  assert_true(x->b.stages);
+  assert_int_equal(x->b.n_classes, RANKS / 2);
+  free_job(x);
+}
+
+/* In a pipeline a replica with more tokens is compared with its like as well: they add up gradients. */
+static void test_large_replica_of_pipeline(void **state) {
+  (void)state;
+  struct job *x = new_job();
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const uint32_t stage = r / 4, replica = r / 2 % 2;
+    add_messages(x, r, ACROSS + r % 4, (int32_t)stage, 1 - (int32_t)stage);
+    (void)add_slot(x, r, MORE + r / 2, replica ? 3 << 20 : 2 << 20);
+    (void)add_slot(x, r, MORE + RANKS + stage * 2 + r % 2, 1 << 18);
+  }
+  for (uint32_t k = ACROSS; k < NORM; k++)
+    x->comm[k].n_ranks = 2;
+  assert_int_equal(ni_group_peers(&x->b), 0);
+  assert_true(x->b.stages);
+  assert_int_equal(x->b.n_classes, 2);
+  free_job(x);
+}
+
 /* A replica with half as many tokens again is compared with those with which it adds up gradients. */
 static void test_large_replica(void **state) {
   (void)state;
@@ -136,12 +192,13 @@ static void test_large_replica(void **state) {
   }
 }
 
-/* Four stages of two ranks, two on each host; those of the first host take longer, as slow says. */
-static struct ni_causes judge_stages(const float *slow) {
+/* Four stages of two ranks, one or two on each host; stages take longer as slow says. */
+static struct ni_causes judge_stages(const float *slow, uint32_t of_host) {
   static const float layer_us[4] = {400, 600, 800, 1200};
   struct job *x = new_job();
   struct ni_causes out = {.crowded = calloc(BINS, sizeof *out.crowded)};
   x->b.stages = true;
+  x->s.n_hosts = RANKS / 2 / of_host;
   x->b.beyond_us = calloc(RANKS * BINS, sizeof *x->b.beyond_us);
   x->b.n_classes = RANKS / 2;
   x->b.bins = x->b.steps = BINS;
@@ -149,6 +206,7 @@ static struct ni_causes judge_stages(const float *slow) {
   for (uint32_t r = 0; r < RANKS; r++) {
     const uint32_t stage = r / 2;
     x->rank[r].cls = stage;
+    x->process[r].host = stage / of_host;
     x->rank[r].n_places = PLACES;
     x->rank[r].team = NI_BLAME_NONE;
     for (uint32_t k = 0; k < PLACES; k++)
@@ -168,24 +226,103 @@ static void test_host_of_stages(void **state) {
   (void)state;
   static const float host[4] = {1.1f, 1.12f, 1, 1}, one[4] = {1.1f, 1, 1, 1}, end[4] = {1.04f, 1, 1, 1},
                      most[4] = {1.5f, 1.08f, 1, 1};
-  struct ni_causes found = judge_stages(host);
+  struct ni_causes found = judge_stages(host, 2);
   assert_int_equal(found.n, 1);
   assert_true(found.item[0].kind == NI_FIND_SLOW_HOST && found.item[0].of == 0);
   assert_int_equal(found.item[0].n_items, OF_TEAM);
-  assert_true(fabsf(found.item[0].share - 0.11f) < 0.01f);
+  assert_true(fabsf(found.item[0].share - 0.11f) < 0.01f && !found.item[0].of_one_stage);
   ni_causes_free(&found);
-  found = judge_stages(one);
+  found = judge_stages(one, 1); /* all that is on its host */
+  assert_int_equal(found.n, 1);
+  assert_true(found.item[0].kind == NI_FIND_SLOW_HOST && found.item[0].of_one_stage);
+  ni_causes_free(&found);
+  found = judge_stages(one, 2);
   assert_int_equal(found.n, 1);
   assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[0].of == 0 &&
               !found.item[0].can_be_work);
   ni_causes_free(&found);
-  found = judge_stages(end); /* so much can be the embedding */
+  found = judge_stages(end, 2); /* so much can be the embedding */
   assert_int_equal(found.n, 1);
   assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[0].can_be_work);
   ni_causes_free(&found);
-  found = judge_stages(most); /* far more of one than of the other */
+  found = judge_stages(most, 2); /* far more of one than of the other */
   assert_int_equal(found.n, 2);
   assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[1].kind == NI_FIND_SLOW_STAGE);
+  ni_causes_free(&found);
+}
+
+/* Where stages differ by nature one of them is longer than some others, and another one is as long. */
+static void test_stages_by_nature(void **state) {
+  (void)state;
+  static const float nature[4] = {1.04f, 1.035f, 1, 0.83f}, slow[4] = {1.3f, 1, 1, 0.83f};
+  struct ni_causes found = judge_stages(nature, 2);
+  assert_int_equal(found.n, 0);
+  ni_causes_free(&found);
+  found = judge_stages(slow, 2); /* two others are as long as each other */
+  assert_int_equal(found.n, 1);
+  assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[0].of == 0);
+  ni_causes_free(&found);
+}
+
+/*
+ * Three stages without tensor parallelism: nothing is like the one in the middle. It computes `slow` times as
+ * long as the other two for as many layers, or for `layers` as many.
+ */
+static struct ni_causes judge_middle_stage(float slow, float layers) {
+  static const float forward_us = 31500, backward_us = 63000;
+  struct job *x = new_job();
+  struct ni_causes out = {.crowded = calloc(BINS, sizeof *out.crowded)};
+  x->b.stages = true;
+  x->b.beyond_us = calloc(RANKS * BINS, sizeof *x->b.beyond_us);
+  x->b.n_classes = 3;
+  x->b.bins = x->b.steps = BINS;
+  x->b.bin_steps = 1;
+  for (uint32_t r = 0; r < RANKS; r++) {
+    const uint32_t stage = r < 2 ? 0 : r < 6 ? 1 : 2;
+    const float times = stage == 1 ? slow : 1;
+    struct ni_blame_rank *o = &x->rank[r];
+    o->cls = stage;
+    o->team = NI_BLAME_NONE;
+    (void)add_slot(x, r, ACROSS + stage, (uint64_t)((stage == 1 ? layers : 1) * (1 << 20)));
+    if (stage < 2)
+      add_messages(x, r, NORM, (int32_t)stage, (int32_t)stage + 1);
+    if (stage > 0)
+      add_messages(x, r, NORM, (int32_t)stage, (int32_t)stage - 1);
+    o->n_places = stage == 1 ? 8 : 4;
+    o->idle_us = BINS * 4 * (double)(times * (forward_us + backward_us));
+    for (uint32_t k = 0; k < o->n_places; k++) {
+      const bool whole = stage == 0 && k < 3;
+      const float us = stage == 2 ? forward_us + backward_us : whole || k % 2 ? forward_us : backward_us;
+      x->place[r][k] = (struct ni_blame_place){.name = k + 1,
+                                               .at = k + 1,
+                                               .order = k,
+                                               .message = stage != 0 || whole,
+                                               .usual_us = times * us,
+                                               .mean_us = times * us};
+    }
+    x->place[r][3].usual_us = stage == 0 ? backward_us : x->place[r][3].usual_us;
+  }
+  for (uint32_t stage = 0; stage < 3; stage++)
+    x->comm[ACROSS + stage].n_ranks = 2;
+  assert_int_equal(ni_find_late_ranks(&x->b, &out), 0);
+  free_job(x);
+  return out;
+}
+
+/* An embedding and a loss make the ends longer, never shorter: what is longer than both is slow. */
+static void test_middle_stage(void **state) {
+  (void)state;
+  struct ni_causes found = judge_middle_stage(1.08f, 1);
+  assert_int_equal(found.n, 1);
+  assert_true(found.item[0].kind == NI_FIND_SLOW_STAGE && found.item[0].of == 1 &&
+              !found.item[0].can_be_work);
+  assert_true(fabsf(found.item[0].share - 0.08f) < 0.005f);
+  ni_causes_free(&found);
+  found = judge_middle_stage(1.08f, 1.1f); /* it has more layers */
+  assert_int_equal(found.n, 0);
+  ni_causes_free(&found);
+  found = judge_middle_stage(0.92f, 1); /* they have more to do, as ends may */
+  assert_int_equal(found.n, 0);
   ni_causes_free(&found);
 }
 
@@ -321,10 +458,17 @@ static void test_late_together(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_ring_is_no_pipeline), cmocka_unit_test(test_large_replica),
-      cmocka_unit_test(test_host_of_stages),      cmocka_unit_test(test_lead_of_half),
-      cmocka_unit_test(test_late_together),       cmocka_unit_test(test_norm_joins_no_stages),
+      cmocka_unit_test(test_ring_is_no_pipeline),
+      cmocka_unit_test(test_large_replica),
+      cmocka_unit_test(test_host_of_stages),
+      cmocka_unit_test(test_lead_of_half),
+      cmocka_unit_test(test_late_together),
+      cmocka_unit_test(test_norm_joins_no_stages),
       cmocka_unit_test(test_late_once),
+      cmocka_unit_test(test_stages_share_collectives),
+      cmocka_unit_test(test_large_replica_of_pipeline),
+      cmocka_unit_test(test_stages_by_nature),
+      cmocka_unit_test(test_middle_stage),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,7 @@ struct ni_cause *ni_cause_add(struct ni_causes *c, enum ni_finding_kind kind, en
 static void free_cause(struct ni_cause *c) {
   free(c->item);
   free(c->unmatched);
+  free(c->beside);
   free(c->at);
   free(c->pauses_at);
 }
@@ -56,6 +57,15 @@ static int append_index(uint32_t **list, uint32_t *n, uint32_t x) {
 int ni_cause_add_item(struct ni_cause *c, uint32_t item) { return append_index(&c->item, &c->n_items, item); }
 int ni_cause_add_unmatched(struct ni_cause *c, uint32_t link) {
   return append_index(&c->unmatched, &c->n_unmatched, link);
+}
+bool ni_cause_has_unmatched(const struct ni_cause *c, uint32_t link) {
+  bool has = false;
+  for (uint32_t i = 0; i < c->n_unmatched; i++)
+    has |= c->unmatched[i] == link;
+  return has;
+}
+int ni_cause_add_beside(struct ni_cause *c, uint32_t rank) {
+  return append_index(&c->beside, &c->n_beside, rank);
 }
 
 bool ni_cause_comes_and_goes(const struct ni_blame *b, const struct ni_cause *c) {

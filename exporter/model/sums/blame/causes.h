@@ -169,6 +169,8 @@ struct ni_cause {
   bool links;          /* item: links */
   uint32_t *unmatched; /* links that cross what is slow as well, and have no peers to be compared with */
   uint32_t n_unmatched;
+  uint32_t *beside; /* of a NIC or a pair of ranks: ranks beside `of` and `other` (shared_nic.h). Owned */
+  uint32_t n_beside;
   /* of links: what they are, a SLOW_ kind or congestion, also where kind is FLAPPING */
   enum ni_finding_kind link;
   bool stops;       /* of a flapping link: single operations of it stop */
@@ -177,7 +179,8 @@ struct ni_cause {
   bool can_be_work; /* of a stage: it is slow, or has something more to do: told as a note */
   /* of such a stage: it is the first or the last one; it is so for as many layers as its gradients state */
   bool at_end, by_layers;
-  bool of_stages; /* of a host: its ranks are compared with other stages */
+  /* of a host: its ranks are compared with other stages; all of them are one stage */
+  bool of_stages, of_one_stage;
   /* own time: operations are launched late; share is of the idle time before these */
   bool launch;
   /*
@@ -277,6 +280,8 @@ void ni_cause_take_delay(struct ni_cause *c, const struct ni_cause *from);
 void ni_cause_remove(struct ni_causes *causes, struct ni_cause *c);
 int ni_cause_add_item(struct ni_cause *c, uint32_t item);
 int ni_cause_add_unmatched(struct ni_cause *c, uint32_t link);
+bool ni_cause_has_unmatched(const struct ni_cause *c, uint32_t link);
+int ni_cause_add_beside(struct ni_cause *c, uint32_t rank);
 
 /*
  * The run of numbers x[0..n) with the largest sum of (x - floor); NAN counts as the floor. False: none is

@@ -677,13 +677,63 @@ static float compare_stage_places(const struct stage *x, const struct stage *y) 
   return ratio;
 }
 
+static float compare_stage_times(const struct stage *x, const struct stage *y) {
+  return x->pass_us > 0 || y->pass_us > 0 ? compare_whole_passes(x, y) : compare_stage_places(x, y);
+}
+
 /* The same for as many layers. */
 static float compare_stage_pair(const struct stage *x, const struct stage *y) {
   if (!can_compare(x, y))
     return NAN;
-  const float times =
-      x->pass_us > 0 || y->pass_us > 0 ? compare_whole_passes(x, y) : compare_stage_places(x, y);
+  const float times = compare_stage_times(x, y);
   return x->whole ? times * (float)(y->bytes / x->bytes) : times;
+}
+
+/*
+ * A stage in the middle that has no like, as the one of three. An embedding and a loss make the first and the
+ * last stage longer, never shorter. So if it takes longer than both, and has no more layers by the bytes of
+ * its gradients, it is slow by that or by more. Returns how much longer it computes; NAN: nothing says so.
+ */
+static float compare_with_ends(const struct stage *x, const struct stage *stage, uint32_t n) {
+  float least = INFINITY;
+  uint32_t ends = 0;
+  if (!x->whole || x->at_end || !(x->bytes > 0))
+    return NAN;
+  for (uint32_t k = 0; k < n; k++) {
+    const struct stage *y = &stage[k];
+    if (!y->at_end)
+      continue;
+    const bool is_as_large = y->whole && x->bytes <= (1 + NI_BLAME_EQUAL) * y->bytes;
+    const float times = is_as_large ? compare_stage_times(x, y) : NAN;
+    if (!(times > 1))
+      return NAN;
+    least = fminf(least, times);
+    ends++;
+  }
+  return ends == 2 ? least : NAN;
+}
+
+/*
+ * Where stages differ by nature, as layers of several kinds do, each of them is longer than some others. So
+ * of three and more another one has to be near the middle one, that is at `at` of those in order.
+ */
+#define STAGE_AGREES 0.5f
+
+static bool agree_others(const float *x, size_t n, size_t at) {
+  const float most = STAGE_AGREES * fabsf(x[at] - 1);
+  const bool longer = at > 0 && x[at - 1] - x[at] <= most;
+  return n < 3 || longer || (at + 1 < n && x[at] - x[at + 1] <= most);
+}
+
+/*
+ * The middle one of n factors by which a stage is longer than others; of an even number the smaller one of
+ * the two. 1: the others do not agree. Of what is told as a note they need not.
+ */
+static float find_middle_factor(float *x, size_t n, bool is_note) {
+  if (n == 0)
+    return 1;
+  qsort(x, n, sizeof *x, compare_longest_first);
+  return is_note || agree_others(x, n, n / 2) ? x[n / 2] : 1;
 }
 
 /* What comes with an embedding or a loss is among the places of a stage: by so much they make it longer. */
@@ -708,11 +758,13 @@ int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_
       x[n++] = times;
       alike += has_as_many_layers(&stage[c], &stage[k]);
     }
-    more[c].share = n ? ni_blame_quantile(x, n, 0.5) - 1 : 0;
+    const bool is_note = stage[c].whole && stage[c].at_end;
+    const float beside_ends = n ? NAN : compare_with_ends(&stage[c], stage, b->n_classes);
+    more[c].share = (isnan(beside_ends) ? find_middle_factor(x, n, is_note) : beside_ends) - 1;
     more[c].at_end = stage[c].at_end;
     more[c].by_layers = stage[c].whole && alike < n;
-    const bool by_end = stage[c].at_end && (stage[c].whole || more[c].share < END_WORK);
-    more[c].can_be_work = by_end || (stage[c].whole && alike == 0);
+    const bool by_end = is_note || (stage[c].at_end && more[c].share < END_WORK);
+    more[c].can_be_work = by_end || (stage[c].whole && alike == 0 && isnan(beside_ends));
   }
   free(stage);
   free(x);

@@ -30,7 +30,10 @@ struct ni_compared {
  * member and n.
  */
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w);
-/* Of a stage, compared with the middle one of the stages that are like it (of two: with the other one). */
+/*
+ * Of a stage, compared with the middle one of the stages that are like it (of two: with the other one). A
+ * stage without tensor parallelism that has no like is compared with the first and the last one.
+ */
 struct ni_stage_more {
   float share; /* it computes longer by so much; 0 where nothing can be compared */
   /*

@@ -281,8 +281,24 @@ static void put_rank_link(struct ni_put_text *w, const struct ni_blame *b, uint3
   ni_put(w, ": transfers across it");
 }
 
+/* "host gpu-1: transfers across the NICs of its ranks 8-11, or what these share," */
+static void put_shared_nic(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
+                           const struct ni_finding *f) {
+  const uint32_t of = ni_blame_host(b, c->of);
+  char host[81], other[81];
+  if (c->link == NI_FIND_SLOW_NIC)
+    ni_put(w, "host %s: transfers across the NICs of its ", host_text(b, of, host));
+  else
+    ni_put(w, "between hosts %s and %s transfers of ", host_text(b, of, host),
+           host_text(b, ni_blame_host(b, c->other), other));
+  put_ranks(w, f, b->s);
+  if (c->link == NI_FIND_SLOW_NIC)
+    ni_put(w, ", or what these share,");
+}
+
 /* Which transfers are slow, and how much: all the time, or now and then. */
-static void put_slow_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c) {
+static void put_slow_links(struct ni_put_text *w, const struct ni_blame *b, const struct ni_cause *c,
+                           const struct ni_finding *f) {
   char host[81], other[81];
   switch (c->link) {
     case NI_FIND_SLOW_NVLINK:
@@ -297,6 +313,8 @@ static void put_slow_links(struct ni_put_text *w, const struct ni_blame *b, cons
     case NI_FIND_SLOW_NIC:
       if (c->level == NI_LEVEL_HOST)
         ni_put(w, "host %s: all transfers across its NICs", host_text(b, c->of, host));
+      else if (c->n_beside)
+        put_shared_nic(w, b, c, f);
       else
         put_rank_link(w, b, c->of, "NIC");
       put_slowdown(w, c);
@@ -310,14 +328,17 @@ static void put_slow_links(struct ni_put_text *w, const struct ni_blame *b, cons
       break;
     case NI_FIND_SLOW_PAIR:
       if (c->level == NI_LEVEL_HOST)
-        ni_put(w, "between hosts %s and %s", host_text(b, c->of, host), host_text(b, c->other, other));
+        ni_put(w, "between hosts %s and %s transfers", host_text(b, c->of, host),
+               host_text(b, c->other, other));
+      else if (c->n_beside)
+        put_shared_nic(w, b, c, f);
       else {
         ni_put(w, "between ");
         put_rank(w, b, c->of);
         ni_put(w, " and ");
         put_rank(w, b, c->other);
+        ni_put(w, " transfers");
       }
-      ni_put(w, " transfers");
       put_slowdown(w, c);
       ni_put(w, " as like ones elsewhere");
       put_links(w, b, c);
@@ -352,8 +373,11 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
                one ? "es its" : " their", one ? "its" : "the", one ? "" : "s",
                ni_duration_text(c->excess_us, time));
       else if (c->of_stages)
-        ni_put(w, " compute %.1f %% longer than the stages on other hosts: %s more a step", 100 * c->share,
-               ni_duration_text(c->excess_us, time));
+        ni_put(
+            w, "%s compute %.1f %% longer than the stages on other hosts: %s more a step%s",
+            c->of_one_stage ? ", a stage of the pipeline," : "", 100 * c->share,
+            ni_duration_text(c->excess_us, time),
+            c->of_one_stage ? "; whether the host is slow or the stage has more to do cannot be told" : "");
       else
         put_own_time(w, c, one);
       break;
@@ -385,7 +409,7 @@ static void put_cause(struct ni_put_text *w, const struct ni_blame *b, const str
     case NI_FIND_SLOW_PAIR:
     case NI_FIND_SLOW_COMM:
     case NI_FIND_FLAPPING:
-      put_slow_links(w, b, c);
+      put_slow_links(w, b, c, f);
       break;
     case NI_FIND_CONGESTION:
       ni_put(w,
@@ -445,6 +469,13 @@ static int by_rank(const void *a, const void *b, void *of) {
   return x < y ? -1 : x > y;
 }
 
+static bool is_beside(const struct ni_cause *c, uint32_t rank) {
+  bool is = false;
+  for (uint32_t i = 0; i < c->n_beside; i++)
+    is |= c->beside[i] == rank;
+  return is;
+}
+
 /* The cause names this rank, which takes part in one of its links. */
 static bool is_named_by(const struct ni_blame *b, const struct ni_cause *c, uint32_t rank) {
   const bool is_pair = c->link == NI_FIND_SLOW_PAIR;
@@ -456,7 +487,7 @@ static bool is_named_by(const struct ni_blame *b, const struct ni_cause *c, uint
     case NI_LEVEL_HOST:
       return host == c->of || (is_pair && host == c->other);
     case NI_LEVEL_RANK:
-      return rank == c->of || (is_pair && rank == c->other);
+      return rank == c->of || (is_pair && rank == c->other) || is_beside(c, rank);
     default:
       return false;
   }
@@ -580,7 +611,7 @@ static bool is_covered(const struct ni_causes *causes, const struct ni_cause *pa
     const struct ni_cause *c = &causes->item[i];
     if (c == pair || c->level != NI_LEVEL_RANK || c->other != NI_BLAME_NONE)
       continue;
-    if (c->of == pair->of || c->of == pair->other)
+    if (c->of == pair->of || c->of == pair->other || is_beside(c, pair->of) || is_beside(c, pair->other))
       return true;
   }
   return false;

@@ -492,13 +492,13 @@ static bool is_class_on(const struct ni_blame *b, uint32_t cls, uint32_t host) {
 }
 
 /*
- * Two or more slow stages are all that is on this host, and are nowhere else: it is the host, since layers
- * do not follow hosts' bounds. None of them is slower by far than another: else it is that stage.
+ * Slow stages are all that is on this host, and are nowhere else. Of two or more it is the host, since layers
+ * do not follow hosts' bounds; of one it may be either. None of them is slower by far than another: else it
+ * is that stage.
  */
 static bool is_host_of_slow_stages(const struct ni_blame *b, const struct ni_stage_more *more,
                                    uint32_t host) {
-  uint32_t first = NI_BLAME_NONE;
-  bool several = false;
+  bool any = false;
   float least = INFINITY, most = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const uint32_t cls = b->rank[i].cls;
@@ -506,13 +506,11 @@ static bool is_host_of_slow_stages(const struct ni_blame *b, const struct ni_sta
       continue;
     if (cls == NI_BLAME_NONE || !is_slow_stage(&more[cls]) || !is_class_on(b, cls, host))
       return false;
-    if (first == NI_BLAME_NONE)
-      first = cls;
-    several |= cls != first;
+    any = true;
     least = fminf(least, more[cls].share);
     most = fmaxf(most, more[cls].share);
   }
-  return several && most <= NI_CAUSE_OF_HOST_MOST * least;
+  return any && most <= NI_CAUSE_OF_HOST_MOST * least;
 }
 
 /* Names these stages as their host; they are not slow by themselves any longer. */
@@ -523,12 +521,13 @@ static int name_host_of_stages(struct ni_causes *out, const struct ni_blame *b, 
   if (!x)
     return 0;
   x->to = b->bins;
-  x->of_stages = true;
+  x->of_stages = x->of_one_stage = true;
   x->n_peers = b->n_classes;
   for (uint32_t i = 0; e == 0 && i < b->n_ranks; i++) {
     if (!b->rank[i].judged || ni_blame_host(b, i) != host)
       continue;
     const struct ni_stage_more *m = &more[b->rank[i].cls];
+    x->of_one_stage &= x->n_items == 0 || b->rank[i].cls == b->rank[x->item[0]].cls;
     x->share += m->share;
     x->excess_us += get_own_time(b, b->rank[i].cls) * (1 - 1 / (1 + m->share));
     e = ni_cause_add_item(x, i);

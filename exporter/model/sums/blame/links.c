@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "peer_groups.h"
+#include "causes.h"
+#include "shared_nic.h"
 #include "transfers.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
@@ -27,6 +29,9 @@ enum {
   WAY_LINKS_MIN = 3, /* so many cross a slow way between two hosts: two may be a slow pair of ranks */
   DROP_PART = 4      /* a bin belongs to a drop if it is a quarter as slow as drops are in the mean */
 };
+
+/* Of two suspects that explain as many links, one explains more if it does so many times. */
+#define EXPLAINS_MORE 1.5f
 
 struct judged_link {
   uint8_t state; /* enum link_state */
@@ -263,7 +268,8 @@ static bool crosses(const struct link_judge *w, const struct suspect *s, uint32_
 }
 
 struct fit {
-  uint32_t slow, all, ranks; /* of those that cross it; ranks: different ones of the slow */
+  uint32_t slow, all; /* of those that cross it */
+  float excess;       /* of the slow ones, in all */
 };
 
 static struct fit count_fit(const struct link_judge *w, const struct suspect *s) {
@@ -274,6 +280,7 @@ static struct fit count_fit(const struct link_judge *w, const struct suspect *s)
       continue;
     f.all += j->state != EXPLAINED;
     f.slow += j->state == SLOW;
+    f.excess += j->state == SLOW ? j->ratio - 1 : 0;
   }
   return f;
 }
@@ -497,7 +504,8 @@ static int name_suspect(struct link_judge *w, const struct suspect *s) {
 
 /*
  * Takes the suspect for the best one so far where it explains more slow links, and hardly any fast link
- * crosses it. *tie: another suspect of the kind explains as many.
+ * crosses it. *tie: another suspect of the kind explains as many, and about as much: what waits for a slow
+ * link in turn, as the next message of a ring, is slower by a little.
  */
 static void consider_suspect(const struct link_judge *w, const struct suspect *s, uint32_t least,
                              struct suspect *best, struct fit *of_best, bool *tie) {
@@ -509,7 +517,9 @@ static void consider_suspect(const struct link_judge *w, const struct suspect *s
   bool same = f.slow == of_best->slow && s->kind == best->kind && s->level == best->level;
   if (f.slow == of_best->slow && !same)
     return;
-  *tie = same;
+  if (same && of_best->excess > EXPLAINS_MORE * f.excess)
+    return;
+  *tie = same && f.excess <= EXPLAINS_MORE * of_best->excess;
   *best = *s;
   *of_best = f;
 }
@@ -653,7 +663,20 @@ static int explain_local_links(struct link_judge *w) {
   return e;
 }
 
+/* Of the slow links across hosts that nothing explains yet; NI_BLAME_NONE: there is none. */
+static uint32_t find_slowest(const struct link_judge *w) {
+  uint32_t slowest = NI_BLAME_NONE;
+  for (uint32_t i = 0; i < w->b->n_links; i++) {
+    if (w->link[i].state != SLOW || w->b->link[i].host >= 0)
+      continue;
+    if (slowest == NI_BLAME_NONE || w->link[i].ratio > w->link[slowest].ratio)
+      slowest = i;
+  }
+  return slowest;
+}
+
 int ni_find_slow_links(const struct ni_blame *b, struct ni_causes *out) {
+  const uint32_t first = out->n;
   struct link_judge w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
                          calloc(2 * (size_t)b->bins + 1, sizeof *w.x), ni_transfers_step_us(b)};
   int e = w.link && w.x ? 0 : -ENOMEM;
@@ -663,10 +686,11 @@ int ni_find_slow_links(const struct ni_blame *b, struct ni_causes *out) {
     judge_links(&w);
   if (e == 0)
     e = explain_local_links(&w);
-  for (uint32_t i = 0; e == 0 && i < b->n_links && out->n < NI_CAUSES_MAX;
-       i++) /* no more are named than there is room for */
-    if (w.link[i].state == SLOW)
-      e = explain_link(&w, i);
+  /* no more are named than there is room for */
+  for (uint32_t i; e == 0 && out->n < NI_CAUSES_MAX && (i = find_slowest(&w)) != NI_BLAME_NONE;)
+    e = explain_link(&w, i);
+  if (e == 0)
+    e = ni_join_shared_nics(b, out, first);
   free(w.link);
   free(w.x);
   return e;

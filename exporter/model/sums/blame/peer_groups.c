@@ -103,16 +103,15 @@ static float get_step_bytes(const struct ni_blame_rank *o) {
 /*
  * Numbers the classes of ranks with the same functions in the same stage. In order of collectives, then of
  * bytes, a new class begins where either leaps. Bytes do not if collectives that not all ranks are in join
- * the two, as gradients join replicas: they hold the same layers, and one has far more to do. Of stages
- * embeddings may join the first one and the last one.
+ * the two, as gradients join replicas: they hold the same layers, and one has far more to do.
  */
-static void number_classes(struct ni_blame *b, struct peer *peer, size_t n, bool stages) {
+static void number_classes(struct ni_blame *b, struct peer *peer, size_t n) {
   for (size_t from = 0, to; from < n; from = to) {
     for (to = from + 1; to < n && peer[to].colls <= AS_MANY * peer[to - 1].colls; to++) {}
     qsort(peer + from, to - from, sizeof *peer, by_bytes);
     for (size_t i = from; i < to; i++) {
       const bool leaps = i > from && peer[i].bytes > AS_LARGE * peer[i - 1].bytes;
-      if (leaps && (stages || peer[i].joined != peer[i - 1].joined))
+      if (leaps && peer[i].joined != peer[i - 1].joined)
         b->n_classes++;
       b->rank[peer[i].rank].cls = b->n_classes;
     }
@@ -169,14 +168,46 @@ static bool are_of_one_pipeline(const struct ni_blame *b, uint32_t rank, uint32_
   return false;
 }
 
+/* Its messages go to later stages alone, or to earlier ones alone, as numbered in their communicators. */
+struct ends {
+  bool first, last;
+};
+
+static struct ends find_ends(const struct ni_blame_rank *o) {
+  bool earlier = false, later = false;
+  for (uint32_t i = 0; i < o->n_slots; i++) {
+    earlier |= is_in_pipeline(o, i) && o->slot[i].peer < o->slot[i].rank;
+    later |= is_in_pipeline(o, i) && o->slot[i].peer > o->slot[i].rank;
+  }
+  return (struct ends){later && !earlier, earlier && !later};
+}
+
+/* The first stage and the last one, which share an embedding. */
+static bool are_opposite_ends(const struct ni_blame *b, uint32_t rank, uint32_t other) {
+  const struct ends x = find_ends(&b->rank[rank]), y = find_ends(&b->rank[other]);
+  return (x.first && y.last) || (x.last && y.first);
+}
+
+/*
+ * Of a communicator's seats: stages of one pipeline are in it, those of its first rank. Then it joins none of
+ * its ranks, as a norm over all that hold a part of one replica: that is several stages with the same work.
+ */
+static bool joins_stages(const struct ni_blame *b, const struct comm_seat *seat, uint32_t n,
+                         uint32_t judged) {
+  bool joins = false;
+  for (uint32_t i = 1; i < n && !joins; i++)
+    joins = are_of_one_pipeline(b, seat[0].rank, seat[i].rank, judged) ||
+        are_opposite_ends(b, seat[0].rank, seat[i].rank);
+  return joins;
+}
+
 /* By collectives of parameters, or of what the ranks of one stage share: two ranks with the same work. */
 static bool joins_peers(const struct ni_blame *b, const struct comm_seat *x, const struct comm_seat *y,
-                        uint32_t members, uint32_t judged) {
+                        bool of_one_stage) {
   const bool by_messages = x->messages || y->messages;
   if (by_messages || b->rank[x->rank].signature != b->rank[y->rank].signature)
     return false;
-  const bool by_weights = x->weights && y->weights;
-  return by_weights || (members < judged && !are_of_one_pipeline(b, x->rank, y->rank, judged));
+  return of_one_stage || (x->weights && y->weights);
 }
 
 /*
@@ -192,11 +223,13 @@ static bool join_ranks(const struct ni_blame *b, struct comm_seat *seat, uint32_
       uint32_t members = 1;
       for (to = from + 1; to < n && seat[to].comm == seat[from].comm; to++)
         members += seat[to].rank != seat[to - 1].rank;
+      const bool of_one_stage =
+          pass == 0 && members < judged && !joins_stages(b, seat + from, to - from, judged);
       for (uint32_t i = from; i < to; i++) {
         uint32_t x = find_root(up, seat[from].rank), y = find_root(up, seat[i].rank);
         if (pass == 1)
           stages |= seat[i].messages && x != y;
-        else if (joins_peers(b, &seat[from], &seat[i], members, judged))
+        else if (joins_peers(b, &seat[from], &seat[i], of_one_stage))
           up[x < y ? y : x] = x < y ? x : y;
       }
     }
@@ -294,7 +327,7 @@ static int find_classes(struct ni_blame *b) {
   for (uint32_t from = 0, to; from < n; from = to) {
     for (to = from + 1; to < n && peer[to].work == peer[from].work && peer[to].root == peer[from].root;
          to++) {}
-    number_classes(b, peer + from, to - from, stages);
+    number_classes(b, peer + from, to - from);
   }
   b->stages = stages;
   b->waits_unseen = stages && b->messages_left_out;

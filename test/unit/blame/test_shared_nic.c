@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "exporter/model/sums/blame/shared_nic.h"
+#include "exporter/model/sums/links/shared_nic.h"
 
 enum { RANKS = 8, OF_HOST = 4 };
 

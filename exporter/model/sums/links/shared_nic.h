@@ -9,10 +9,10 @@
  *
  * Main thread. Failure: -ENOMEM.
  */
-#ifndef NI_BLAME_SHARED_NIC_H
-#define NI_BLAME_SHARED_NIC_H
+#ifndef NI_LINKS_SHARED_NIC_H
+#define NI_LINKS_SHARED_NIC_H
 
-#include "causes.h"
+#include "exporter/model/sums/blame/causes.h"
 
 /* Of the causes from `first` on. The other ranks go to `beside` of the one that is left. */
 int ni_join_shared_nics(const struct ni_blame *b, struct ni_causes *causes, uint32_t first);

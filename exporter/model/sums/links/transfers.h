@@ -7,10 +7,10 @@
  *
  * Pure; any thread.
  */
-#ifndef NI_BLAME_TRANSFERS_H
-#define NI_BLAME_TRANSFERS_H
+#ifndef NI_LINKS_TRANSFERS_H
+#define NI_LINKS_TRANSFERS_H
 
-#include "causes.h"
+#include "exporter/model/sums/blame/causes.h"
 
 /* Length of a usual step, us, by the ranks that were seen longest. */
 double ni_transfers_step_us(const struct ni_blame *b);

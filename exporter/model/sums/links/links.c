@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "peer_groups.h"
-#include "causes.h"
+#include "exporter/model/sums/blame/peer_groups.h"
+#include "exporter/model/sums/blame/causes.h"
 #include "shared_nic.h"
 #include "transfers.h"
 #include "exporter/model/sums/ranks/quantile.h"

@@ -102,7 +102,7 @@ static bool is_in_class(const struct ni_lateness *w, uint32_t rank, uint32_t cls
 
 /* What the ranks of a host show together. */
 struct host_lateness {
-  uint32_t there, n, launched, elsewhere, n_elsewhere, from, to;
+  uint32_t there, n, launched, slow_cpus, elsewhere, n_elsewhere, from, to;
   float sum, share, of_gaps, seen_us, most, calls;
   struct ni_lead lead; /* sums */
 };
@@ -129,6 +129,7 @@ static struct host_lateness sum_up_host(const struct ni_lateness *w, uint32_t h,
       x.to = l->to;
     x.launched += l->launch;
     x.calls += l->calls;
+    x.slow_cpus += l->calls > 0;
     x.sum += l->excess_us;
     x.most = fmaxf(x.most, l->share);
     x.share += l->share;
@@ -248,7 +249,7 @@ static int name_late_hosts(struct ni_lateness *w, struct ni_causes *out,
     c->of_gaps = x.of_gaps / (float)x.n;
     c->seen_us = launch ? 0 : x.seen_us / (float)x.n;
     c->launch = launch;
-    c->calls = x.calls / (float)x.n;
+    c->calls = x.slow_cpus * 2 >= x.n ? x.calls / (float)x.slow_cpus : 0;
     c->rest = belongs == is_late_on;
     if (belongs == is_late_on)
       c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};

@@ -254,7 +254,7 @@ static bool is_waiting(const struct ni_blame *b, const struct ni_causes *out, ui
  */
 static bool waits_for_slow_cpu(const struct ni_blame *b, const struct ni_causes *out) {
   for (uint32_t i = 0; i < out->n; i++)
-    if (b->stages && out->item[i].launch && !out->item[i].at)
+    if (b->stages && (out->item[i].launch || out->item[i].calls > 0) && !out->item[i].at)
       return true;
   return false;
 }

@@ -66,7 +66,8 @@ static float find_least_us(const struct link_judge *w, const struct ni_blame_lin
       const struct ni_cause *c = &w->out->item[k];
       const bool own =
           c->kind == NI_FIND_LATE_RANK || c->kind == NI_FIND_UNEVEN || c->kind == NI_FIND_THROTTLING;
-      const bool of_host = c->kind == NI_FIND_SLOW_HOST && c->launch && c->of == ni_blame_host(w->b, rank);
+      const bool is_slow_cpu = c->kind == NI_FIND_SLOW_HOST && (c->launch || c->calls > 0);
+      const bool of_host = is_slow_cpu && c->of == ni_blame_host(w->b, rank);
       const bool of_rank = own && c->level == NI_LEVEL_RANK && c->of == rank;
       late = of_host || of_rank;
     }

@@ -309,43 +309,27 @@ static int name_rolled_late(const struct ni_summary *s, const struct ni_rolled_l
   return 0;
 }
 
-/* By roll-ups; *known: these say it, and records of a sample have no more to say. */
-static int name_by_rollups(const struct ni_summary *s, struct ni_found *out, bool *explained, bool *known) {
-  struct ni_rolled_pauses pauses = {0};
-  struct ni_rolled_totals totals = {0};
-  int e = ni_find_rolled_pauses(s, &pauses);
-  if (e == 0)
-    e = ni_find_rolled_totals(s, &totals);
-  if (e == 0 && totals.known)
-    drop_contradicted(s, &totals, out);
-  for (int often = 0; often < 2; often++) {
-    for (size_t i = 0; e == 0 && i < pauses.n; i++) {
-      const struct ni_rolled_pause *x = &pauses.item[i];
-      const bool is_this = is_now_and_then(s, x, &totals) == !often;
-      if (is_this && !is_named(s, out, x->host, x->of))
-        e = name_rolled_pause(s, x, out);
-    }
-    for (size_t i = 0; e == 0 && i < totals.n && !often; i++) {
-      const struct ni_rolled_late *x = &totals.item[i];
-      if (is_named(s, out, x->host, x->of))
-        continue;
-      explained[x->host ? x->of : s->process[x->of].host] = true;
-      e = name_rolled_late(s, x, out);
-    }
+/* What others waited for the rank's pauses is most of what it spends less in operations: it is not late. */
+static bool do_pauses_explain(const struct ni_summary *s, const struct ni_rolled_totals *t,
+                              const struct ni_pausing *x) {
+  for (size_t i = 0; i < t->n; i++) {
+    const struct ni_rolled_late *y = &t->item[i];
+    if (!y->host && y->of == x->process)
+      return x->us * s->one_in >= PAUSES_PART * (y->peers_us - y->us);
   }
-  *known = pauses.known;
-  ni_rolled_pauses_free(&pauses);
-  ni_rolled_totals_free(&totals);
-  return e;
+  return true;
 }
 
 /* By the records alone. */
-static int name_rare_waits(const struct ni_summary *s, struct ni_found *out) {
+static int name_rare_waits(const struct ni_summary *s, const struct ni_rolled_totals *totals,
+                           struct ni_found *out) {
   struct ni_pausing x;
   char host[81], name[81], each[32], all[32];
   const int e = ni_find_rare_waits(s, &x);
   if (e < 0 || x.process == UINT32_MAX)
     return e;
+  if (!do_pauses_explain(s, totals, &x))
+    return 0;
   for (size_t i = 0; i < out->n; i++)
     if (out->item[i].kind == NI_FIND_LATE_RANK && out->item[i].of == x.process)
       return 0;
@@ -387,10 +371,40 @@ static int name_rare_waits(const struct ni_summary *s, struct ni_found *out) {
   return ni_found_put_saving(&w, s, x.comm, f);
 }
 
+/* Of sampled logs. Where roll-ups say who pauses, records have no more to say of that. */
+static int name_of_sample(const struct ni_summary *s, struct ni_found *out, bool *explained) {
+  struct ni_rolled_pauses pauses = {0};
+  struct ni_rolled_totals totals = {0};
+  int e = ni_find_rolled_pauses(s, &pauses);
+  if (e == 0)
+    e = ni_find_rolled_totals(s, &totals);
+  if (e == 0 && totals.known)
+    drop_contradicted(s, &totals, out);
+  if (e == 0 && !pauses.known)
+    e = name_rare_waits(s, &totals, out);
+  for (int often = 0; often < 2; often++) {
+    for (size_t i = 0; e == 0 && i < pauses.n; i++) {
+      const struct ni_rolled_pause *x = &pauses.item[i];
+      const bool is_this = is_now_and_then(s, x, &totals) == !often;
+      if (is_this && !is_named(s, out, x->host, x->of))
+        e = name_rolled_pause(s, x, out);
+    }
+    for (size_t i = 0; e == 0 && i < totals.n && !often; i++) {
+      const struct ni_rolled_late *x = &totals.item[i];
+      if (is_named(s, out, x->host, x->of))
+        continue;
+      explained[x->host ? x->of : s->process[x->of].host] = true;
+      e = name_rolled_late(s, x, out);
+    }
+  }
+  ni_rolled_pauses_free(&pauses);
+  ni_rolled_totals_free(&totals);
+  return e;
+}
+
 int ni_found_waited_for(const struct ni_summary *s, struct ni_found *out, bool *explained) {
-  bool known = false;
-  const int e = s->one_in > 1 ? name_by_rollups(s, out, explained, &known) : 0;
-  return e < 0 || known ? e : name_rare_waits(s, out);
+  const struct ni_rolled_totals none = {0};
+  return s->one_in > 1 ? name_of_sample(s, out, explained) : name_rare_waits(s, &none, out);
 }
 
 /* How many times as slowly as others the CPU of the host calls; 0: as quickly. */

@@ -412,8 +412,8 @@ static void test_congestion(void **state) {
 }
 
 /*
- * Collectives of one communicator alone cross hosts: the communicator is named, by how often it was slow or by
- * when. Messages of one communicator go several ways, and all of them are slow.
+ * * Collectives of one communicator alone cross hosts: the communicator is named, by how often it was slow
+ * or by when. Messages of one communicator go several ways, and all of them are slow.
  */
 static void test_only_comm_is_slow(void **state) {
   (void)state;
@@ -573,7 +573,9 @@ static void test_ripples_of_nic(void **state) {
   free_fabric(f);
 }
 
-/* Two of four ranks of a host share a slow NIC, and each sends to one rank of another host: it is one cause. */
+/*
+ * Two of four ranks of a host share a slow NIC, and each sends to one rank of another host: it is one cause.
+ */
 static void test_shared_nic_of_links(void **state) {
   (void)state;
   struct fabric *f = new_fabric();

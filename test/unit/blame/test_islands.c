@@ -32,7 +32,10 @@ struct job {
 
 static bool is_exchange(uint32_t bin) { return bin % EACH == EACH - 1; }
 
-/* Two hosts of four ranks; each sixth step each rank exchanges with one of the other host, in four operations. */
+/*
+ * Two hosts of four ranks; each sixth step each rank exchanges with one of the other host, in four
+ * operations.
+ */
 static struct job *new_job(void) {
   struct job *x = calloc(1, sizeof *x);
   x->s = (struct ni_summary){.comm = x->comm,
@@ -74,8 +77,8 @@ static struct job *new_job(void) {
 }
 
 /*
- * The second host takes late_us longer in each step, and so does the first one in bin `at`; the first one waits
- * for the other where they meet. extra_us: by bin, in what islands exchange; NULL: nothing.
+ * * The second host takes late_us longer in each step, and so does the first one in bin `at`; the first one
+ * waits for the other where they meet. extra_us: by bin, in what islands exchange; NULL: nothing.
  */
 static void run_job(struct job *x, float late_us, const float *extra_us) {
   for (uint32_t r = 0; r < RANKS; r++) {
@@ -126,9 +129,9 @@ static void test_islands(void **state) {
 }
 
 /*
- * A step takes as long as on the slower host, and where they meet it has what they exchange, without what the
- * other one waits. An exchange that is slow for a moment is so as a whole, though its shortest operation is as
- * quick as ever.
+ * * A step takes as long as on the slower host, and where they meet it has what they exchange, without what
+ * the other one waits. An exchange that is slow for a moment is so as a whole, though its shortest operation
+ * is as quick as ever.
  */
 static void test_island_lengths(void **state) {
   (void)state;
@@ -147,7 +150,10 @@ static void test_island_lengths(void **state) {
   free_job(x);
 }
 
-/* What is at work where islands meet is compared with other steps in which they do, not with those beside it. */
+/*
+ * What is at work where islands meet is compared with other steps in which they do, not with those beside
+ * it.
+ */
 static void test_cost_of_exchange(void **state) {
   (void)state;
   struct job *x = new_job();

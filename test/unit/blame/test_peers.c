@@ -132,8 +132,8 @@ static void add_messages(struct job *x, uint32_t r, uint32_t comm, int32_t at, i
 }
 
 /*
- * Four stages of two ranks, with a communicator for each way from stage to stage. A norm over ranks of the two
- * in the middle makes no stage of them, nor does an embedding that the first and the last one share.
+ * * Four stages of two ranks, with a communicator for each way from stage to stage. A norm over ranks of the
+ * two in the middle makes no stage of them, nor does an embedding that the first and the last one share.
  */
 static void test_stages_share_collectives(void **state) {
   (void)state;

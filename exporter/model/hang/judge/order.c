@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/order.h"
+#include "exporter/base/sets/disjoint.h"
 #include "knot.h"
 #include "program.h"
 
@@ -90,12 +91,6 @@ struct owed {
 
 static NI_ORDER_BY(by_seat, struct owed, seat, knot);
 
-static uint32_t first_of(uint32_t *cause, uint32_t i) {
-  while (cause[i] != i)
-    i = cause[i] = cause[cause[i]];
-  return i;
-}
-
 static bool is_lone_root(const struct ni_hang_knot *k) { return !k->past && k->root && !k->ring; }
 
 /*
@@ -109,9 +104,10 @@ static int join_causes(struct ni_hang_verdict *v) {
   uint32_t *cause = malloc((v->n + 1) * sizeof *cause);
   uint64_t *weight = calloc(v->n + 1, sizeof *weight);
   int e = at && cause && weight ? 0 : -ENOMEM;
+  if (e == 0)
+    ni_disjoint_begin(cause, (uint32_t)v->n);
   for (size_t i = 0; e == 0 && i < v->n; i++) {
     struct ni_hang_knot *k = &v->knot[i];
-    cause[i] = (uint32_t)i;
     k->cause_ns = UINT64_MAX;
     for (size_t j = 0; is_lone_root(k) && j < k->n; j++)
       if (ni_hang_is_cause(k, &k->view[j]))
@@ -121,15 +117,15 @@ static int join_causes(struct ni_hang_verdict *v) {
     qsort(at, n, sizeof *at, by_seat);
   for (size_t i = 1; e == 0 && i < n; i++)
     if (at[i].seat == at[i - 1].seat)
-      cause[first_of(cause, at[i].knot)] = first_of(cause, at[i - 1].knot);
+      ni_disjoint_join(cause, at[i].knot, at[i - 1].knot);
   for (size_t i = 0; e == 0 && i < v->n; i++) {
-    struct ni_hang_knot *of = &v->knot[first_of(cause, (uint32_t)i)];
+    struct ni_hang_knot *of = &v->knot[ni_disjoint_root(cause, (uint32_t)i)];
     weight[of - v->knot] += v->knot[i].weight;
     of->cause_ns = ni_hang_least(of->cause_ns, v->knot[i].owed_ns);
   }
   for (size_t i = 0; e == 0 && i < v->n; i++) {
     struct ni_hang_knot *k = &v->knot[i];
-    k->cause = first_of(cause, (uint32_t)i);
+    k->cause = ni_disjoint_root(cause, (uint32_t)i);
     k->cause_ns = v->knot[k->cause].cause_ns;
     if (is_lone_root(k))
       k->weight = weight[k->cause];

@@ -8,6 +8,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/index.h"
 #include "exporter/base/order.h"
+#include "exporter/base/sets/disjoint.h"
 #include "exporter/model/sums/ranks/quantile.h"
 #include "exporter/model/sums/work/islands.h"
 
@@ -63,12 +64,6 @@ void ni_blame_free(struct ni_blame *b) {
   ni_blame_free_links(b);
   free(b->rank);
   b->rank = NULL;
-}
-
-static uint32_t find_root(uint32_t *up, uint32_t i) {
-  while (up[i] != i)
-    i = up[i] = up[up[i]];
-  return i;
 }
 
 struct comm_seat { /* a judged rank in a communicator */
@@ -226,11 +221,11 @@ static bool join_ranks(const struct ni_blame *b, struct comm_seat *seat, uint32_
       const bool of_one_stage =
           pass == 0 && members < judged && !joins_stages(b, seat + from, to - from, judged);
       for (uint32_t i = from; i < to; i++) {
-        uint32_t x = find_root(up, seat[from].rank), y = find_root(up, seat[i].rank);
+        const uint32_t a = seat[from].rank, z = seat[i].rank;
         if (pass == 1)
-          stages |= seat[i].messages && x != y;
+          stages |= seat[i].messages && ni_disjoint_root(up, a) != ni_disjoint_root(up, z);
         else if (joins_peers(b, &seat[from], &seat[i], of_one_stage))
-          up[x < y ? y : x] = x < y ? x : y;
+          ni_disjoint_join(up, a, z);
       }
     }
   return stages;
@@ -243,7 +238,7 @@ static bool has_parts_apart(const struct ni_blame *b, uint32_t *up) {
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     if (!b->rank[i].judged)
       continue;
-    const uint32_t root = find_root(up, i);
+    const uint32_t root = ni_disjoint_root(up, i);
     if (first == NI_BLAME_NONE)
       first = root;
     joined |= root != i;
@@ -295,9 +290,9 @@ static int find_classes(struct ni_blame *b) {
     free(peer);
     return -ENOMEM;
   }
+  ni_disjoint_begin(up, b->n_ranks);
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
-    up[i] = i;
     if (o->judged)
       judged++;
     for (uint32_t k = 0; o->judged && k < o->n_slots; k++)
@@ -317,9 +312,9 @@ static int find_classes(struct ni_blame *b) {
     if (!b->rank[i].judged)
       continue;
     peer[n++] = (struct peer){.work = b->rank[i].signature,
-                              .root = stages ? find_root(up, i) : 0,
+                              .root = stages ? ni_disjoint_root(up, i) : 0,
                               .rank = i,
-                              .joined = find_root(up, i),
+                              .joined = ni_disjoint_root(up, i),
                               .colls = b->rank[i].colls,
                               .bytes = get_step_bytes(&b->rank[i])};
   }

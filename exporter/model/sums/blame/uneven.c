@@ -6,6 +6,7 @@
 
 #include "peer_groups.h"
 #include "exporter/base/order.h"
+#include "exporter/base/sets/disjoint.h"
 #include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
@@ -89,12 +90,6 @@ int ni_uneven_find(const struct ni_blame *b, float *more) {
   return e;
 }
 
-static uint32_t find_root(uint32_t *up, uint32_t i) {
-  while (up[i] != i)
-    i = up[i] = up[up[i]];
-  return i;
-}
-
 /* Messages to many peers (experts) join nobody: each rank has its own share there. */
 static bool joins_replica(const struct ni_blame *b, const struct ni_blame_link *l, const bool *uneven) {
   const struct ni_blame_rank *o = &b->rank[l->rank[0]];
@@ -113,12 +108,10 @@ void ni_uneven_find_replicas(const struct ni_blame *b, const bool *uneven, uint3
   for (uint32_t k = 0; k < b->n_links; k++) {
     const struct ni_blame_link *l = &b->link[k];
     const bool joined = joins_replica(b, l, uneven);
-    for (uint32_t i = 1; joined && i < l->n_ranks; i++) {
-      uint32_t x = find_root(part, l->rank[0]), y = find_root(part, l->rank[i]);
-      part[x < y ? y : x] = x < y ? x : y;
-    }
+    for (uint32_t i = 1; joined && i < l->n_ranks; i++)
+      ni_disjoint_join(part, l->rank[0], l->rank[i]);
   }
   for (uint32_t i = 0; i < b->n_ranks; i++)
     if (uneven[i])
-      part[i] = find_root(part, i);
+      part[i] = ni_disjoint_root(part, i);
 }

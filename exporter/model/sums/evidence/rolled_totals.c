@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/order.h"
+#include "exporter/base/sets/disjoint.h"
 
 /* These quantiles are both of peers that are not late, and so many standard deviations from each other. */
 #define SPREAD_LOW 0.1
@@ -32,12 +33,6 @@ struct totals_judge {
 
 static NI_ORDER_OF(by_number, double);
 
-static uint32_t find_team(uint32_t *team, uint32_t i) {
-  while (team[i] != i)
-    i = team[i] = team[team[i]];
-  return i;
-}
-
 static int begin_totals(struct totals_judge *w) {
   const struct ni_summary *s = w->s;
   w->of = calloc(s->n_processes + 1, sizeof *w->of);
@@ -63,12 +58,12 @@ static void end_totals(struct totals_judge *w) {
 
 static void sum_up_totals(struct totals_judge *w) {
   const struct ni_summary *s = w->s;
+  ni_disjoint_begin(w->team, s->n_processes);
   for (uint32_t i = 0; i < s->n_processes; i++) {
     if (!s->long_waits) {
       w->of[i].alike = (double)s->process[i].records;
       w->of[i].us = s->process[i].exec_ns / 1e3 * s->one_in;
     }
-    w->team[i] = i;
     w->of[i].first_us = INT64_MAX;
     w->of[i].last_us = INT64_MIN;
   }
@@ -85,7 +80,7 @@ static void sum_up_totals(struct totals_judge *w) {
       t->us += (double)(y->alike.ns + y->rest.ns) / 1e3;
     }
     if (i > 0 && s->seat[i - 1].comm == x->comm && c->operations >= NI_TOTALS_JOIN)
-      w->team[find_team(w->team, x->process)] = find_team(w->team, s->seat[i - 1].process);
+      ni_disjoint_join(w->team, x->process, s->seat[i - 1].process);
     if (!c->operations)
       continue;
     t->first_us = c->first_us < t->first_us ? c->first_us : t->first_us;
@@ -135,7 +130,7 @@ static void mark_peers(struct totals_judge *w, uint32_t process) {
       w->peer[s->seat[i].process] = true;
   }
   for (uint32_t i = 0; i < s->n_processes; i++) {
-    const bool is_near = i != process && find_team(w->team, i) == find_team(w->team, process);
+    const bool is_near = i != process && ni_disjoint_root(w->team, i) == ni_disjoint_root(w->team, process);
     w->peer[i] &= is_near && w->of[i].told && have_same_work(w, process, i);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "exporter/model/sums/reading/long_waits.h"
 #include "exporter/base/order.h"
+#include "exporter/base/sets/disjoint.h"
 
 /* Of a seat or a process, from each step on: operations as long as that, and their time by the histogram. */
 struct long_sums {
@@ -39,12 +40,6 @@ static void add_steps(struct long_sums *to, const struct ni_long_waits *x) {
   }
 }
 
-static uint32_t find_joined(uint32_t *joined, uint32_t i) {
-  while (joined[i] != i)
-    i = joined[i] = joined[joined[i]];
-  return i;
-}
-
 static int begin_search(struct rolled_search *w) {
   const struct ni_summary *s = w->s;
   w->seat = calloc(s->n_seats + 1, sizeof *w->seat);
@@ -56,8 +51,8 @@ static int begin_search(struct rolled_search *w) {
   const bool has_sums = w->seat && w->process && w->x;
   if (!has_sums || !w->first_us || !w->last_us || !w->joined)
     return -ENOMEM;
+  ni_disjoint_begin(w->joined, s->n_processes);
   for (uint32_t i = 0; i < s->n_processes; i++) {
-    w->joined[i] = i;
     w->first_us[i] = INT64_MAX;
     w->last_us[i] = INT64_MIN;
   }
@@ -70,7 +65,7 @@ static int begin_search(struct rolled_search *w) {
     add_steps(&w->process[x->process], &s->long_waits[i].rest);
     if (i == 0 || s->seat[i - 1].comm != x->comm)
       first = x->process;
-    w->joined[find_joined(w->joined, x->process)] = find_joined(w->joined, first);
+    ni_disjoint_join(w->joined, x->process, first);
     if (!c->operations)
       continue;
     w->first_us[x->process] = c->first_us < w->first_us[x->process] ? c->first_us : w->first_us[x->process];
@@ -128,7 +123,7 @@ static int by_number(const void *a, const void *b) {
 static bool is_other(const struct rolled_search *w, uint32_t i, uint32_t process, bool by_host) {
   const struct ni_process *of = w->s->process;
   const bool is_same = by_host ? of[i].host == of[process].host : i == process;
-  return !is_same && find_joined(w->joined, i) == find_joined(w->joined, process);
+  return !is_same && ni_disjoint_root(w->joined, i) == ni_disjoint_root(w->joined, process);
 }
 
 /* All others wait for who pauses, sooner or later. Who does not may be whom the process waited for. */

@@ -5,12 +5,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/mix.h"
-
-static uint32_t find_root(uint32_t *up, uint32_t i) {
-  while (up[i] != i)
-    i = up[i] = up[up[i]];
-  return i;
-}
+#include "exporter/base/sets/disjoint.h"
 
 /* It has operations in most bins of the rank. */
 static bool is_used_in_most(const struct ni_blame_rank *o, uint32_t slot) {
@@ -24,8 +19,7 @@ static bool is_used_in_most(const struct ni_blame_rank *o, uint32_t slot) {
 static void join_ranks(const struct ni_blame *b, uint32_t *up, uint32_t *first) {
   for (uint32_t c = 0; c < b->s->n_comms; c++)
     first[c] = NI_BLAME_NONE;
-  for (uint32_t i = 0; i < b->n_ranks; i++)
-    up[i] = i;
+  ni_disjoint_begin(up, b->n_ranks);
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     const struct ni_blame_rank *o = &b->rank[i];
     for (uint32_t k = 0; o->judged && k < o->n_slots; k++) {
@@ -34,7 +28,7 @@ static void join_ranks(const struct ni_blame *b, uint32_t *up, uint32_t *first) 
       uint32_t *of = &first[o->slot[k].comm];
       if (*of == NI_BLAME_NONE)
         *of = i;
-      up[find_root(up, i)] = find_root(up, *of);
+      ni_disjoint_join(up, i, *of);
     }
   }
 }
@@ -47,7 +41,7 @@ static uint32_t number_islands(const struct ni_blame *b, uint32_t *up, uint32_t 
   for (uint32_t i = 0; i < b->n_ranks; i++) {
     if (!b->rank[i].judged)
       continue;
-    uint32_t *of = &island[find_root(up, i)];
+    uint32_t *of = &island[ni_disjoint_root(up, i)];
     if (*of == NI_BLAME_NONE)
       *of = n++;
     island[i] = *of;

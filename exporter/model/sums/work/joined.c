@@ -3,18 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "exporter/base/sets/disjoint.h"
+
 struct run_ranks { /* ranks of one run */
   /* with logs; without, of communicators that some have logs of; as the job states */
   int64_t seen, absent, world;
   uint32_t root; /* of the first one's communicators */
   bool pieces;   /* others are not joined with it */
 };
-
-static uint32_t find_root(uint32_t *up, uint32_t i) {
-  while (up[i] != i)
-    i = up[i] = up[up[i]];
-  return i;
-}
 
 /* Runs are few, and each process is of one. */
 static uint32_t find_last_run(const struct ni_run *r) {
@@ -26,16 +22,11 @@ static uint32_t find_last_run(const struct ni_run *r) {
 }
 
 static void join_processes(const struct ni_summary *s, uint32_t *up) {
-  for (uint32_t i = 0; i < s->n_processes; i++)
-    up[i] = i;
+  ni_disjoint_begin(up, s->n_processes);
   for (size_t i = 1; i < s->n_seats; i++) {
     if (s->seat[i].comm != s->seat[i - 1].comm)
       continue;
-    const uint32_t x = find_root(up, s->seat[i - 1].process), y = find_root(up, s->seat[i].process);
-    if (x < y)
-      up[y] = x;
-    else
-      up[x] = y;
+    ni_disjoint_join(up, s->seat[i - 1].process, s->seat[i].process);
   }
 }
 
@@ -53,7 +44,7 @@ static void count_run_ranks(const struct ni_run *r, const struct ni_summary *s, 
     if (of[process] != UINT32_MAX)
       continue;
     of[process] = r->who.comm[m->comm].run;
-    const uint32_t root = find_root(up, process);
+    const uint32_t root = ni_disjoint_root(up, process);
     if (x->seen == 0)
       x->root = root;
     x->pieces |= root != x->root;

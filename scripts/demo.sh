@@ -48,11 +48,9 @@ SLURM_JOB_ID=${SLURM_JOB_ID:-demo} "${bin}"nccl-inspector run --out "$out" -- \
 echo "== is that all that happened?"
 "${bin}"nccl-sim --verify "$out/truth.jsonl" "$logs" | tail -n 1
 
-where=
-[ -z "$bin" ] || where="; nccl-inspector is ${bin}nccl-inspector here"
 cat <<NEXT
 
-== what to try next (paste from this folder$where)
+== what to try next (paste from this folder)
    ${bin}nccl-inspector summary $logs                         # tables and pictures: where did the time go?
    ${bin}nccl-inspector trace $logs -o $out/trace.json.gz     # a timeline: open it in https://ui.perfetto.dev
    ${bin}nccl-inspector pools $logs                           # how much memory the plugin needed

@@ -13,6 +13,7 @@
 #include "exporter/cli/command.h"
 #include "exporter/cli/complete.h"
 #include "exporter/cli/page.h"
+#include "exporter/cli/program.h"
 #include "exporter/base/text/names_alike.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/base/text/terminal.h"
@@ -183,7 +184,7 @@ static void report_path(const char *path) {
   if (S_ISDIR(st.st_mode))
     ni_say(stderr, "; no log lies in the folder of that name (*.log, *.log.gz, *.jsonl, *.jsonl.gz)");
   else
-    ni_say(stderr, "; for the file of that name: nccl-inspector summary %s", path);
+    ni_say(stderr, "; for the file of that name: %s summary %s", ni_program_text(), path);
 }
 
 /*
@@ -341,6 +342,8 @@ static bool is_help_word(const char *word) {
 
 int main(int argc, char **argv) {
   ni_terminal_begin();
+  if (argc > 0)
+    ni_program_called(argv[0]);
   if (argc > 0 && strcmp(basename(argv[0]), "gsprof") == 0)
     return ni_live_become("gsprof", argc, argv);
   if (argc < 2) {

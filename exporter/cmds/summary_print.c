@@ -13,6 +13,7 @@
 #include "exporter/base/text/table.h"
 #include "exporter/base/text/terminal.h"
 #include "exporter/base/text/time_text.h"
+#include "exporter/cli/program.h"
 #include "format/release.h"
 #include "exporter/model/sums/findings.h"
 #include "exporter/base/text/safe_text.h"
@@ -285,7 +286,8 @@ static void print_word(FILE *f, const char *word) {
 
 void ni_print_next(const char *next, const struct ni_inputs *in, FILE *f) {
   const char *logs = strstr(next, "LOGS");
-  ni_say(f, "nccl-inspector %.*s", logs ? (int)(logs - next) : (int)strlen(next), next);
+  print_word(f, ni_program_text());
+  ni_say(f, " %.*s", logs ? (int)(logs - next) : (int)strlen(next), next);
   if (logs && (in->n < 1 || in->n > INPUTS_SHOWN))
     ni_say(f, "LOGS");
   for (size_t i = 0; logs && i < in->n && in->n <= INPUTS_SHOWN; i++) {

@@ -11,6 +11,7 @@
 #include "exporter/base/now.h"
 #include "exporter/base/text/amount_text.h"
 #include "exporter/base/text/plural.h"
+#include "exporter/cli/program.h"
 #include "exporter/cmds/check/ends.h"
 #include "exporter/cmds/check/print.h"
 #include "exporter/cmds/doctor/findings.h"
@@ -66,7 +67,7 @@ static int report_no_logs(const struct ni_after *a) {
   for (size_t i = 0; i < d.n; i++)
     if (explains_no_logs(&d.finding[i]))
       ni_doctor_say(&d.finding[i]);
-  ni_say(stdout, "next     nccl-inspector doctor, where the ranks run\n");
+  ni_say(stdout, "next     %s doctor, where the ranks run\n", ni_program_text());
   ni_doctor_free(&d);
   ni_launch_undo(l);
   return NI_EXIT_INCOMPLETE;

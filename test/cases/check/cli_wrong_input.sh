@@ -39,7 +39,7 @@ cp logs/* above/job/
 says 0 "above is no command but a folder of logs" above --output-dir by-above --no-html --no-plots
 says 64 "there is no command 'empty'; no log lies in the folder of that name (*.log, " empty
 one=$(find logs -name '*.log' | head -n 1)
-says 64 "for the file of that name: nccl-inspector summary $one;" "$one"
+says 64 "for the file of that name: $INSPECTOR summary $one;" "$one"
 says 64 "there is no command 'nowhere'; commands are: run doctor hang" nowhere
 # No logs: each input by name.
 for c in check summary pools trace; do

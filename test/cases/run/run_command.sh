@@ -62,7 +62,7 @@ says '-> Set it to the path of libnccl-profiler-inspector.so.'
 says '-> export NCCL_INSPECTOR_ENABLE=1'
 run 0 -- true
 says 'true has not used NCCL'
-says 'next     nccl-inspector doctor'
+says "next     $INSPECTOR doctor"
 
 # ---- beside other places: a copy of the program finds the plugin in lib/, and none where there is none ----
 mkdir -p tree/bin tree/lib

@@ -28,7 +28,7 @@ JOB=
 [ $rc = 143 ] || stop "after SIGTERM: $rc"
 [ "$(grep -c 'the job hangs' err)" = 1 ] || stop "told more than once"
 grep -q "^  first   HANG (.*$missing" err || stop "the first thing is not who was missing"
-grep -q '^  next    nccl-inspector hang limit/logs$' err || stop "what to do next"
+grep -qxF "  next    $INSPECTOR hang limit/logs" err || stop "what to do next"
 
 # ---- --kill ----
 rc=0

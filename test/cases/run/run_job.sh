@@ -19,7 +19,7 @@ five() { # OUT HEAD FIRST: five lines and no more, and the page is there
   [ "$(line 3)" = "  report  $1/report/report.html" ] && grep -q '<html' "$1/report/report.html" ||
     stop "$1: no page"
   [[ $(line 4) == "  logs    $1/logs ("* ]] || stop "$1: where the logs are"
-  [[ $(line 5) == "  next    nccl-inspector "*" $1/logs"* ]] || stop "$1: what to do next"
+  [[ $(line 5) == "  next    $INSPECTOR "*" $1/logs"* ]] || stop "$1: what to do next"
 }
 same() { # OUT: in the words of check and of summary
   "$INSPECTOR" check --quiet "$1/logs" >check || true
@@ -34,7 +34,7 @@ same() { # OUT: in the words of check and of summary
 s = [f["text"] for f in json.load(sys.stdin)["findings"] if f.get("class") != "note"]
 said = sys.argv[1]
 assert said == (s[0] if s else "no rank, host or communicator stands out"), (said, s)' "$(line 2 | sed 's/^  first   //')" || stop "summary says otherwise"
-  eval "$(line 5 | sed 's/^  next    nccl-inspector/"$INSPECTOR"/')" >next 2>&1 ||
+  eval "$(line 5 | sed 's/^  next    //')" >next 2>&1 || # pasted as it is
     stop "what to do next: $(cat next)"
 }
 

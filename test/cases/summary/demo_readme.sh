@@ -11,9 +11,10 @@ run=$(grep -A 1 '"${bin}"nccl-inspector run ' scripts/demo.sh | tr -d '\\\n')
 mkdir -p "$TMP/out/demo"
 (cd "$TMP" && env -u SLURM_JOB_ID bin="$BUILD/" out=out/demo bash -c "${run}") >"$TMP/text" 2>&1 || fatal "the demo's job: $(tail -n 3 "$TMP/text")"
 [ -s "$TMP/out/demo/report/report.html" ] || fail "no page"
-python3 - README.md "$TMP/text" <<'P'
+python3 - README.md "$TMP/text" "$BUILD/" <<'P'
 import re, sys
-readme, said = (open(p).read() for p in sys.argv[1:])
+readme, said = (open(p).read() for p in sys.argv[1:3])
+said = said.replace(sys.argv[3] + "nccl-inspector", "build/nccl-inspector") # as it was called
 block = re.search(r"^    (nccl-inspector run: job demo.*\n(?:^    .*\n)*)", readme, re.M)
 assert block, "README.md does not show what the demo says"
 shown = " ".join(block.group(1).split())

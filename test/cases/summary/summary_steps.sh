@@ -9,12 +9,13 @@ cd "$TMP"
 summary() { "$BUILD/nccl-inspector" summary "$@" --no-plots --no-parquet --no-csv >text || [ $? = 2 ]; }
 stop() { cat text; fatal "$@"; }
 summary logs --output-dir out
-python3 - <<'P'
-import json, re
+python3 - "$INSPECTOR" <<'P'
+import json, re, sys
+program = sys.argv[1] # as it was called: what is proposed can be pasted
 text, s = open("text").read(), json.load(open("out/summary/summary.json"))
 f, steps, run = s["findings"], s["steps"], s["run"]
 part = text[text.index("what stands out:"):].split("\n\n")[0].splitlines()
-assert all(len(l) <= 80 for l in part), part
+assert all(len(l) <= 80 for l in part if not l.startswith("     next: ")), part
 flat = " ".join(" ".join(part).replace("|", " ").split())
 assert (s["findings_by"] == "own_time" and len(f) == 1 and
         (f[0]["kind"], f[0]["ranks"], f[0]["onset_step"]) == ("late_rank", [5], 60)), f
@@ -22,7 +23,7 @@ assert (part[1].startswith("  1  rank 5 on node-1") and part[2].startswith("    
         " ".join(f[0]["text"].split()) in flat), part
 # 0.96 ms in each of 60 steps, less what the slowest of the others would have been late.
 assert 0.035 < f[0]["cost_s"] < 0.06 and f[0]["cost_low_s"] < f[0]["cost_s"] < f[0]["cost_high_s"], f
-assert "     next: nccl-inspector trace logs --rank 5" in part, part
+assert f"     next: {program} trace logs --rank 5" in part, part
 assert re.search(r"the run: 1\.\d\d s = 1\.\d\d s computing, [0-9.]+ ms transfers on the critical path; without this finding 1\.\d\d s", flat), flat
 assert abs(run["computing_s"] + run["transfer_s"] + run["pauses_s"] - run["run_s"]) < 1e-6 * run["run_s"]
 assert re.search(r"120 steps of \S+ ms \(p10 \S+ ms, p90 \S+ ms\), marked by AllReduce on world \(0x5d1c7e90aa4101, 8 ranks\)", flat), flat
@@ -57,7 +58,7 @@ fi
 # The input as the user wrote it, as words of a shell.
 cp -r logs "it's here"
 summary "it's here" --output-dir quoted --no-html
-grep -qF "     next: nccl-inspector trace 'it'\\''s here' --rank 5" text || stop "the command for odd names"
+grep -qF "     next: $INSPECTOR trace 'it'\\''s here' --rank 5" text || stop "the command for odd names"
 # Without start times nothing of it is there, and one line says why.
 mkdir dumps
 for f in logs/*; do

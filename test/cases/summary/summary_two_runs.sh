@@ -22,7 +22,7 @@ PY
   # What follows names the run as well, and says of it what --run says of it alone.
   run=$(jq '.findings[0].run' "$TMP/out-$kind/summary/summary.json")
   tr -s ' \n' ' ' <"$TMP/text" >"$TMP/line"
-  grep -qE "next: nccl-inspector trace [^ ]* --rank [0-9]+ --run $run " "$TMP/line" ||
+  grep -qE "next: ([^ ]*/)?nccl-inspector trace [^ ]* --rank [0-9]+ --run $run " "$TMP/line" ||
     fail "$kind: next is not of run $run: $(cat "$TMP/text")"
   # Steps and time are of the run with the most operations.
   run=$(grep -oE ' run [0-9]+: [0-9.]+ m?s = ' "$TMP/line" | head -n 1 | tr -dc '0-9 :' | cut -d: -f1 |

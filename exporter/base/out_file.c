@@ -84,8 +84,7 @@ int ni_out_own(int dir, char *why, size_t cap) {
     return 0;
   snprintf(why, cap,
            "everybody may write into it (mode %04o), and could put something else in place of what is kept "
-           "there: chmod o-w it, or "
-           "give another folder",
+           "there: chmod o-w it, or give another folder",
            (unsigned)st.st_mode & 07777);
   return -EPERM;
 }

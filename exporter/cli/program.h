@@ -6,12 +6,12 @@
 #define NI_PROGRAM_H
 
 /*
- * argv[0] of main, which stays the caller's and has to live as long as the process. Once, by main, before other
- * threads are there.
+ * argv[0] of main, which stays the caller's and has to live as long as the process. Once, by main, before
+ * other threads are there.
  */
 void ni_program_called(const char *argv0);
 
-/* What to type for this program: a path where one was typed, else "nccl-inspector". Any thread, after main. */
+/* What to type for this program: a path where one was typed, else "nccl-inspector". Any thread. */
 const char *ni_program_text(void);
 
 #endif

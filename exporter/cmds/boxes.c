@@ -206,9 +206,9 @@ const struct ni_command ni_boxes_command = {
                                    NI_ROW_JSON(struct boxes, "boxes"),
                                    {0}},
     .more =
-        "Where there are no boxes in DIR, those of this machine whose log lies there. Without DIR all boxes "
-        "of this machine; as "
-        "root those of all users. `recover --remove` removes those whose log has it all.",
+        "Where there are no boxes in DIR, those of this machine whose log lies there. Without DIR all "
+        "boxes of this machine; as root those of all users. `recover --remove` removes those whose log has "
+        "it all.",
     .exits = {{"0", "done"}, {"1", "could not run, or DIR is not there"}, {"2", "a box could not be read"}},
     .run = ni_boxes_run,
     .examples = {{"", "all black boxes of this machine"},

@@ -173,9 +173,8 @@ const struct ni_command ni_diff_command = {
              .def = "128M", .min = 16 << 20},
             {0}},
     .more =
-        "A run is a folder of logs, a file or a pattern; a folder that `summary` wrote, or its summary.json; "
-        "or counters, "
-        "as for `counters diff`.",
+        "A run is a folder of logs, a file or a pattern; a folder that `summary` wrote, or its "
+        "summary.json; or counters, as for `counters diff`.",
     .exits = {{"0", "compared, whatever was found"},
               {"1", "could not compare: why is said"},
               {"2", "the data of a run is incomplete"},

@@ -35,8 +35,7 @@ const struct ni_command ni_head_command = {
     .purpose = "takes what the agents of a cluster say, for sessions",
     .about =
         "One process for a cluster: agents and gsprof's clients send to it. Sessions are begun and ended "
-        "with `session`; each becomes "
-        "a file of frames on a steady grid.",
+        "with `session`; each becomes a file of frames on a steady grid.",
     .synopsis = "[OPTION...]",
     .opt = head_opt,
     .refuse = ni_head_refuse,
@@ -138,8 +137,7 @@ const struct ni_command ni_session_start_command = {
     .opt = (const struct ni_opt[]){ROW_NAME("[NAME]"), ROWS_HEAD, {0}},
     .more =
         "A name has 1 to 128 of A-Z a-z 0-9 . _ - and space; it is never a path. Without one it is made of "
-        "the time. Any number of "
-        "sessions may run at once, of a name one.",
+        "the time. Any number of sessions may run at once, of a name one.",
     .exits = EXITS,
     .examples = {{"warm-up", "until `session stop warm-up`"}}};
 const struct ni_command ni_session_stop_command = {
@@ -226,8 +224,7 @@ const struct ni_command ni_session_stat_command = {
     .refuse = refuse_stat,
     .about =
         "Means, percentiles and extremes of each GPU, client, NIC and job in sessions' files, ours and "
-        "gsprof's; several files beside "
-        "each other.",
+        "gsprof's; several files beside each other.",
     .opt = (const struct ni_opt[]){{NULL, 0, NI_OPT_INPUTS, "FILE...", NULL, SESSION(files), .min = 1,
                                     .want = "which sessions? give their files"},
                                    {"plot", 'p', NI_OPT_TEXT, "FILE",

@@ -136,16 +136,15 @@ const struct ni_command ni_agent_command = {
     .purpose = "metrics of all jobs of this node for Prometheus, OTLP and `top`",
     .about =
         "Watches the jobs of this node by their logs and black boxes, samples NICs, GPUs and the host, and "
-        "serves what it "
-        "knows: /metrics for Prometheus, /v1/now for `top`. The jobs notice nothing.",
+        "serves what it knows: /metrics for Prometheus, /v1/now for `top`. The jobs notice nothing.",
     .synopsis = "[OPTION...]",
     .refuse = refuse_agent,
     .run = ni_agent_run,
     .opt = agent_opt,
     .more =
         "Without --foreground it goes to the background once it serves. SIGTERM ends it, SIGHUP reads the "
-        "settings again. As root "
-        "it sees the jobs of all users, each with that user's rights; else one's own.",
+        "settings again. As root it sees the jobs of all users, each with that user's rights; else one's "
+        "own.",
     .exits = {{"0", "ended as asked for"}, {"1", "could not run: the message says why"}},
     .examples = {{"--foreground", "what is served, on http://" NI_AGENT_LISTEN "/metrics"},
                  {"-c FILE --listen 0.0.0.0:9777",

@@ -85,8 +85,8 @@ static const struct ni_command program = {
     .opt = (const struct ni_opt[]){{0}},
     .more =
         "nccl-inspector COMMAND --help lists the options of a command, with an example. Where a folder of "
-        "logs or an option "
-        "stands in place of COMMAND, it is summary. The man page nccl-inspector(7) begins with a first job.",
+        "logs or an option stands in place of COMMAND, it is summary. The man page nccl-inspector(7) "
+        "begins with a first job.",
     .exits = {{"0", "fine"},
               {"1", "could not run"},
               {"2", "data incomplete (doctor: a problem)"},

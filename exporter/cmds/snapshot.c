@@ -250,9 +250,8 @@ const struct ni_command ni_snapshot_command = {
             {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct snapshot_run, quiet)},
             {0}},
     .more =
-        "Where there are no boxes in DIR, those of this machine whose log lies there; without DIR all boxes "
-        "of this machine "
-        "that can be read. Takes 30 s at most.",
+        "Where there are no boxes in DIR, those of this machine whose log lies there; without DIR all "
+        "boxes of this machine that can be read. Takes 30 s at most.",
     .exits = {{"0", "done"},
               {"1", "one or more could not be copied, or DIR or that of --box-dir is not there"}},
     .examples = {{"--output /shared/boxes", "all boxes of this node, before it is taken away"},

@@ -226,9 +226,8 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
     fused += s->group[i].tails;
   if (fused)
     print_wrapped(f, "  | ",
-                  "one kernel can do several symmetric calls: their times are then the whole kernel's, which "
-                  "shares of time "
-                  "count once");
+                  "one kernel can do several symmetric calls: their times are then the whole kernel's, "
+                  "which shares of time count once");
   free(order);
 }
 
@@ -359,9 +358,9 @@ static void print_findings(const struct ni_summary *s, const struct ni_inputs *i
   if (s->approximate) {
     ni_say(f, "\n");
     print_wrapped(f, "  ",
-                  "approximate: percentiles within 0.4 %, all else is exact. From sums of each log, so ranks "
-                  "are not compared: who is "
-                  "late, operations, messages by pair and roll-ups are told without --approximate.");
+                  "approximate: percentiles within 0.4 %, all else is exact. From sums of each log, so "
+                  "ranks are not compared: who is late, operations, messages by pair and roll-ups are told "
+                  "without --approximate.");
     return;
   }
   size_t faults = print_class(s, in, false, "what stands out", f);

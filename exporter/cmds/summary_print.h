@@ -6,8 +6,8 @@
 
 void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *f);
 /*
- * "nccl-inspector show --sn 4 logs/", a line to copy: the command of a finding, with the program as it was called
- * (exporter/cli/program.h), and the inputs for LOGS.
+ * "nccl-inspector show --sn 4 logs/", a line to copy: the command of a finding, with the program as it was
+ * called (exporter/cli/program.h), and the inputs for LOGS.
  */
 void ni_print_next(const char *next, const struct ni_inputs *in, FILE *f);
 void ni_print_nccl_tests(const struct ni_summary *s, FILE *f);

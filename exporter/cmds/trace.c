@@ -27,9 +27,8 @@ const struct ni_command ni_trace_command = {
     .need = NI_NEED_AFTER,
     .purpose = "a timeline for Perfetto and chrome://tracing, all clocks aligned",
     .about =
-        "A timeline of a job for Perfetto (https://ui.perfetto.dev) and chrome://tracing: a process for each "
-        "rank, all clocks "
-        "aligned.",
+        "A timeline of a job for Perfetto (https://ui.perfetto.dev) and chrome://tracing: a process for "
+        "each rank, all clocks aligned.",
     .opt =
         (const struct ni_opt[]){
             NI_ROWS_LOGS(struct ni_tr_options, 1),

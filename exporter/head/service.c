@@ -490,8 +490,7 @@ int ni_service_open(struct ni_service **out, struct ni_core *core, const struct 
     fine = false;
     snprintf(why, cap,
              "--host=%s: others reach that. Give --token-file, --tls-cert and --tls-key, or --open to let "
-             "everybody "
-             "do everything, or --insecure-gsprof to take metrics from everybody",
+             "everybody do everything, or --insecure-gsprof to take metrics from everybody",
              o->host);
   }
   if (fine && o->token_file)

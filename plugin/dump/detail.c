@@ -39,9 +39,8 @@ struct ctl_told {
 };
 
 static const char kernel_ch_stays[] =
-    "needs a new process: from NCCL 2.31 on the times of kernels are spoilt when kernelch is switched while "
-    "a communicator lives; set "
-    "NCCL_INSPECTOR_EVENTS at the start, or ask with kernelch as it is";
+    "needs a new process: from NCCL 2.31 on the times of kernels are spoilt when kernelch is switched "
+    "while a communicator lives; set NCCL_INSPECTOR_EVENTS at the start, or ask with kernelch as it is";
 
 /* The result for the log. *why: with "refused". */
 static const char *switch_events(uint32_t kinds, const char **why) {

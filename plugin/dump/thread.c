@@ -256,8 +256,7 @@ void ni_dump_finalize(struct ni_dump *d, int last) {
   } else if (!request(d, STALL_MS, HARD_MS)) {
     ni_log_warn(&ni_g.log,
                 "finalize waits no longer for the log's file system, which hangs or takes nothing: records "
-                "are kept in "
-                "memory and tried again, and %s if the process ends before that succeeds",
+                "are kept in memory and tried again, and %s if the process ends before that succeeds",
                 ni_g.box.h ? "nccl-inspector recover gets them from the black box" : "are lost");
   }
 }

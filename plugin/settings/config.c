@@ -39,8 +39,7 @@ static const struct setting table[] = {
     {"NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS", NULL, INT, AT(interval_us), 1000000, -1,
      INT64_C(3600000000),
      "Time between writes. 0: as soon as there is data. -1: at communicator teardown and process exit, and "
-     "early "
-     "when the arena fills."},
+     "early when the arena fills."},
     {"NCCL_INSPECTOR_DUMP_DIR", NULL, DIRECTORY, AT(dump_dir), 0, 1, NI_DIR_MAX_BYTES - 1,
      "Where files go; created with parents. %h host, %p pid, %j job id, %r global rank, %% a percent sign."},
     {"NCCL_INSPECTOR_DUMP_VERBOSE", NULL, BOOL, AT(verbose), 0, 0, 1, "Event traces of every channel."},
@@ -385,8 +384,7 @@ int ni_config_read(struct ni_config *c, ni_config_warn_fn warn, void *arg) {
   if (c->sample > 1 && warn && (!c->rollup_seconds || !c->control_lines))
     warn(arg,
          "NCCL_INSPECTOR_SAMPLE leaves operations out that are in no roll-up, because "
-         "NCCL_INSPECTOR_ROLLUP_SECONDS or "
-         "NCCL_INSPECTOR_DUMP_CONTROL_LINES is 0: their times are lost.");
+         "NCCL_INSPECTOR_ROLLUP_SECONDS or NCCL_INSPECTOR_DUMP_CONTROL_LINES is 0: their times are lost.");
   report_without_effect(warn, arg);
   report_unknown(warn, arg);
   return refused;

@@ -49,8 +49,7 @@ int ni_block_write(struct ni_writer *w, int force) {
     if ((rc = ni_out_rotation_error(&w->out)) != 0)
       ni_log_warn_once(&ni_g.log, NI_LOG_CAUSE_ROTATE,
                        "cannot begin the next file: %s (%d). %s grows beyond its limit, nothing is lost; "
-                       "tried again every "
-                       "5 s. Free files or space there (NCCL_INSPECTOR_DUMP_DIR)",
+                       "tried again every 5 s. Free files or space there (NCCL_INSPECTOR_DUMP_DIR)",
                        strerror(-rc), -rc, ni_out_path(&w->out));
     return 0;
   }

@@ -288,9 +288,8 @@ void ni_lines_process_end(struct ni_writer *w, enum ni_end end) {
         "read Unknown");
   if (st.refused_communicators)
     ni_lines_note(w,
-                  "some communicators were not recorded at all: no memory, or NCCL_INSPECTOR_POOL_MAX_BYTES "
-                  "was reached "
-                  "at their init");
+                  "some communicators were not recorded at all: no memory, or "
+                  "NCCL_INSPECTOR_POOL_MAX_BYTES was reached at their init");
   if (ni_load_rlx(&ni_g.traces.lost))
     ni_lines_note(w,
                   "no memory for the channel traces of some operations: their records have none; raise "

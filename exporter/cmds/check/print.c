@@ -260,11 +260,10 @@ static void print_refused_times(const struct ni_ledger *c) {
     apart |= strcmp(c->fallback_by.item[i].name, ni_fallback_names[NI_APART_REASON]) == 0;
   if (apart && c->since_231)
     ni_say(stdout,
-           "            counters_apart: kernels count works that this NCCL does not, so it hands out stamps "
-           "of earlier "
-           "work; such times are\n            not used. If the job calls ncclBroadcast, set "
-           "NCCL_ALLGATHERV_ENABLE=0; and "
-           "leave NCCL's event mask as it is\n            (RAS: CONTROL PROFILER_MASK) (docs/format.md).\n");
+           "            counters_apart: kernels count works that this NCCL does not, so it hands out "
+           "stamps of earlier work; such times are\n            not used. If the job calls ncclBroadcast, "
+           "set NCCL_ALLGATHERV_ENABLE=0; and leave NCCL's event mask as it is\n            (RAS: CONTROL "
+           "PROFILER_MASK) (docs/format.md).\n");
   else if (apart)
     ni_say(
         stdout,

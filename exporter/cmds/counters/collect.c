@@ -136,8 +136,7 @@ const struct ni_command ni_counters_collect_command = {
             {0}},
     .more =
         "The file is net_prof's JSON: net_prof summarizes two of them, and so does `counters summarize`, "
-        "which also reads what "
-        "other fabrics and GPUs have in them.",
+        "which also reads what other fabrics and GPUs have in them.",
     .exits = {{"0", "done"},
               {"1", "could not run: nothing to read, or FILE cannot be written"},
               {"2", "something could not be read; the rest is in FILE"}},

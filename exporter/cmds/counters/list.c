@@ -208,9 +208,8 @@ const struct ni_command ni_counters_list_command = {
     .need = NI_NEED_COUNTERS,
     .purpose = "which NICs and GPUs are here, and what of them can be read",
     .about =
-        "Lists NICs, ports, GPUs and the host: how many counters each has, its link, which GPU is nearest to "
-        "it; and what cannot "
-        "be read, and why.",
+        "Lists NICs, ports, GPUs and the host: how many counters each has, its link, which GPU is nearest "
+        "to it; and what cannot be read, and why.",
     .opt =
         (const struct ni_opt[]){
             {"cxi-dir", 0, NI_OPT_TEXT, "DIR",

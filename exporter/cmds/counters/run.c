@@ -61,8 +61,7 @@ const struct ni_command ni_counters_run_command = {
         "Standard input, output and error are the command's; what this has to say comes on standard error "
         "when it has ended.\n"
         "Signals are passed on. All counters are read before and after; the time series is taken with "
-        "processor time that nobody else "
-        "wants.",
+        "processor time that nobody else wants.",
     .exits = {{"N", "the command's own code"},
               {"128+N", "it was killed by signal N"},
               {"125", "could not run: the command was not started"},

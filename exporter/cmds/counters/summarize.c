@@ -95,8 +95,7 @@ const struct ni_command ni_counters_summarize_command = {
             {0}},
     .more =
         "Reads what `counters collect` writes, net_prof's JSON (0.1.6 and 0.1.11) and its text, plain or "
-        "gzip; instead of "
-        "both also the JSON of this command.",
+        "gzip; instead of both also the JSON of this command.",
     .exits = {{"0", "done"},
               {"1", "could not run: a file is not there, or no sweep"},
               {"2", "incomplete: a NIC or a counter is in one sweep alone, or could not be read"},

@@ -89,13 +89,11 @@ const struct ni_command ni_ctl_command = {
             {0}},
     .more =
         "Commands: preset light|standard|deep|trace, events LIST, verbose on|off, sample 1/N, flush, mark "
-        "NAME, "
-        "tag NUMBER NAME.\n"
-        "And show: what the processes made of them, and whether another than the plugin changed NCCL's event "
-        "mask.\n"
-        "Every process looks once in two seconds, and writes a control line that says what it did. The file "
-        "must belong to the "
-        "user whose job it is.",
+        "NAME, tag NUMBER NAME.\n"
+        "And show: what the processes made of them, and whether another than the plugin changed NCCL's "
+        "event mask.\n"
+        "Every process looks once in two seconds, and writes a control line that says what it did. The "
+        "file must belong to the user whose job it is.",
     .exits = {{"0", "the file is there"},
               {"1", "could not"},
               {"2", "the file is there, and nobody listens: the processes have ended"}},

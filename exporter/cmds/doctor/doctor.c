@@ -53,8 +53,7 @@ static void check_clocks(struct ni_doctor *d) {
     ni_doctor_add(
         d, "clock", NI_DOC_WARNING, "Start chronyd, ntpd or systemd-timesyncd on every host.",
         "the kernel calls this host's clock not synchronised: times of different hosts cannot be laid side "
-        "by side; durations and "
-        "bandwidths are not touched by this");
+        "by side; durations and bandwidths are not touched by this");
   else
     ni_doctor_add(d, "clock", NI_DOC_OK, NULL, "synchronised, error at most %.1f ms",
                   (double)t.maxerror / 1e3);

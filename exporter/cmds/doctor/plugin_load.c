@@ -385,14 +385,12 @@ static void report_release(struct ni_doctor *d, int v, int use) {
   if (routed && v >= 23100)
     ni_doctor_add(d, "nccl", NI_DOC_NOTE, "If the job calls ncclBroadcast: export NCCL_ALLGATHERV_ENABLE=0",
                   "from 2.31 on each ncclBroadcast lets NCCL hand out device times of earlier work for all "
-                  "that follows on its "
-                  "communicator; such times are not used");
+                  "that follows on its communicator; such times are not used");
   const bool is_light = events && strcmp(events, "light") == 0;
   if (v >= 23100 && v < 23200 && !is_light)
     ni_doctor_add(d, "nccl", NI_DOC_NOTE, "A later release, or NCCL_INSPECTOR_EVENTS=light, avoids it.",
-                  "NCCL 2.31 itself pays for KernelCh events, whoever asks for them: 4 to 13 %% at 128 KB to "
-                  "4 MB on 8 A100 "
-                  "(NVIDIA/nccl issue 2355)");
+                  "NCCL 2.31 itself pays for KernelCh events, whoever asks for them: 4 to 13 %% at 128 KB "
+                  "to 4 MB on 8 A100 (NVIDIA/nccl issue 2355)");
 }
 
 static void report_library(struct ni_doctor *d, const char *path, bool first) {

@@ -533,11 +533,10 @@ const struct ni_command ni_hang_command = {
             {0}},
     .more =
         "Reads logs and black boxes of all ranks. Where there are no boxes in DIR, those of this machine "
-        "whose log lies there; "
-        "without DIR all boxes of this machine. docs/hang.md says how to read a verdict.\n"
+        "whose log lies there; without DIR all boxes of this machine. docs/hang.md says how to read a "
+        "verdict.\n"
         "With --ras alone, and no logs or boxes, the answer is of RAS: who lags behind, who is dead. It "
-        "never says that all is well "
-        "because the counts are equal.",
+        "never says that all is well because the counts are equal.",
     .exits = {{"0", "it does not hang"},
               {"1", "could not run, or no data"},
               {"2", "nobody can tell: not every rank was seen"},

@@ -296,15 +296,13 @@ void ni_hang_print(const struct ni_hang_verdict *v, const struct ni_runs *runs, 
     ni_say(stdout, "\n... and %s more communicators\n", NI_COUNT(v->n - WAITS));
   if (v->blind)
     ni_say(stdout,
-           "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy engine, "
-           "Broadcast "
-           "since 2.29): a hang inside one of those is not seen here\n",
+           "\n%zu communicator%s operations whose kernels NCCL does not show (symmetric memory, copy "
+           "engine, Broadcast since 2.29): a hang inside one of those is not seen here\n",
            v->blind, ni_plural(v->blind, " runs", "s run"));
   if (v->fate.boxes_alone && !ni_hang_is_hang(v))
     ni_say(stdout,
-           "of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does not "
-           "show "
-           "only the logs tell\n",
+           "of %zu process%s the black box alone was read: whether %s operations whose kernels NCCL does "
+           "not show only the logs tell\n",
            v->fate.boxes_alone, ni_plural(v->fate.boxes_alone, "", "es"),
            ni_plural(v->fate.boxes_alone, "it runs", "they run"));
   if (v->fate.dead_boxes)

@@ -17,8 +17,8 @@
 
 static const char limits[] =
     "RAS counts collectives that were launched, not those that have finished; it does not count sends and "
-    "receives, copy engine, "
-    "RMA, and graphs captured without KernelCh events: who is behind may itself wait in one of these";
+    "receives, copy engine, RMA, and graphs captured without KernelCh events: who is behind may itself "
+    "wait in one of these";
 
 const char *ni_hang_ras_place(const struct ni_hang_ras *r) {
   const char *where = r->where[r->n ? r->newest : 0];

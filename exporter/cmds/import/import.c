@@ -52,8 +52,7 @@ const struct ni_command ni_import_command = {
     .purpose = "logs from what torch.profiler, Nsight Systems or ACCL recorded, for all other commands",
     .about =
         "Makes logs of what another program recorded, so that summary, show, check, trace, diff and hang "
-        "work on a job that "
-        "ran without the plugin.",
+        "work on a job that ran without the plugin.",
     .synopsis = "kineto|nsys|accl [OPTION...] FILE|DIR... --out LOGS",
     .opt =
         (const struct ni_opt[]){

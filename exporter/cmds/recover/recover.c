@@ -361,9 +361,9 @@ const struct ni_command ni_recover_command = {
             {"quiet", 'q', NI_OPT_FLAG, NULL, "Only what went wrong", NI_INTO(struct recover, quiet)},
             {0}},
     .more =
-        "DIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this machine "
-        "whose log lies "
-        "there. Without DIR all boxes of this machine. Running it twice gives nothing new.",
+        "DIR: logs, black boxes, or copies of boxes. Where there are no boxes in them, those of this "
+        "machine whose log lies there. Without DIR all boxes of this machine. Running it twice gives "
+        "nothing new.",
     .exits = {{"0", "done"},
               {"1", "a part could not be written, or DIR or that of --box-dir is not there"},
               {"2", "a box could not be read or holds damage"}},

@@ -56,8 +56,7 @@ static int report_no_logs(const struct ni_after *a) {
                   "%s has not used NCCL, or one older than 2.23", a->command);
     ni_doctor_add(&d, "variables", NI_DOC_NOTE,
                   "Let each rank start us: mpirun -np 8 nccl-inspector run --out DIR -- COMMAND. Or hand "
-                  "them on: mpirun -x NAME, "
-                  "srun --export=ALL, docker run -e NAME.",
+                  "them on: mpirun -x NAME, srun --export=ALL, docker run -e NAME.",
                   "the ranks have not got the variables: a launcher to other hosts, a container");
     ni_doctor_add(&d, "path", NI_DOC_NOTE,
                   "Mount it there, or set NCCL_PROFILER_PLUGIN to where it is there.",

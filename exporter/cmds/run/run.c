@@ -85,9 +85,8 @@ const struct ni_command ni_run_command = {
              "several hosts: one that all of them see",
              NI_INTO(struct run_job_state, wants.out), .min = 1, .want = "a folder"},
             {"hang-limit", 0, NI_OPT_NUMBER, "SECONDS",
-             "Say who is missing when nothing has moved for so long, and two looks 10 s apart agree; nothing "
-             "is "
-             "killed",
+             "Say who is missing when nothing has moved for so long, and two looks 10 s apart agree; "
+             "nothing is killed",
              NI_INTO(struct run_job_state, hang_limit_s), .want = "a number of seconds", .min = 1,
              .max = 1000000},
             {"kill", 0, NI_OPT_FLAG, NULL, "Then end the command: SIGTERM, and SIGKILL 60 s later",

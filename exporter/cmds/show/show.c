@@ -229,9 +229,8 @@ const struct ni_command ni_show_command = {
     .need = NI_NEED_AFTER,
     .purpose = "one operation on all ranks; or the step of the job as a program",
     .about =
-        "One operation as all its ranks have it: sizes, starts, times, who came last, counters of that time. "
-        "With "
-        "--pattern the operations of a step, in their order, and which ranks have another step.",
+        "One operation as all its ranks have it: sizes, starts, times, who came last, counters of that "
+        "time. With --pattern the operations of a step, in their order, and which ranks have another step.",
     .refuse = refuse_show,
     .run = ni_show_run,
     .opt =

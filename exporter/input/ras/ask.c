@@ -111,8 +111,7 @@ static bool connect_to(struct talk *t, const char *host, const char *port) {
     return true;
   snprintf(t->why, t->cap,
            "%s: %s: no RAS answers there. It runs in each process of a job with NCCL 2.24 or later, on the "
-           "nodes of "
-           "the job, unless NCCL_RAS_ENABLE=0; NCCL_RAS_ADDR says where it listens",
+           "nodes of the job, unless NCCL_RAS_ENABLE=0; NCCL_RAS_ADDR says where it listens",
            t->at, strerror(error));
   return false;
 }

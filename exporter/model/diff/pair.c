@@ -42,8 +42,7 @@ static bool is_comparable(const struct ni_diff *d, char *why, size_t cap) {
     if (strcmp(r->from, "counters") == 0)
       snprintf(why, cap,
                "%s: counters over time, which are not compared: give two sweeps of each run, BEFORE,AFTER, "
-               "or what "
-               "`counters summarize --json` wrote of them",
+               "or what `counters summarize --json` wrote of them",
                r->path);
     else if (!r->n)
       snprintf(why, cap, "%s: nothing in it can be compared%s%s: want 20 operations of one function and size",
@@ -89,8 +88,7 @@ static void add_notes(struct ni_diff *d) {
   if (has_other_steps(d))
     add_note(d,
              "a step has %.0f operations of a rank in A, %.0f in B: steps are not compared, and only what "
-             "changed by 5 %% or more "
-             "counts",
+             "changed by 5 %% or more counts",
              a->per_step, b->per_step);
   for (int i = 0; i < NI_DIFF_FACTS; i++)
     if (*a->fact[i] && *b->fact[i] && strcmp(a->fact[i], b->fact[i]) != 0)

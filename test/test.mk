@@ -48,8 +48,8 @@ ASAN_FLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-o
 # takes a fifth, and the sanitizers see no less. Only where programs spend their time (HOT_ROOMS) it is worth its price.
 asan_variant = $(variant) OPT_COLD="-O0 -g1 $(DEBUG)" BUILD=build-asan $(if $(ASAN_CLANG),CC=clang CXX=clang++) SAN="$(ASAN_FLAGS)"
 # gcc's, of what reads foreign bytes and of the plugin, by the unit tests that link those rooms alone: the shipped programs are gcc's, and
-# what it makes of undefined behaviour is not clang's. 146 sources. Its warnings of texts that are cut are errors there; findings.c, which makes
-# sentences of bounded length, is compiled for these. GCC_WHOLE=1: all sources; check-long.sh does so.
+# what it makes of undefined behaviour is not clang's. 146 sources. Its warnings of texts that are cut are errors there;
+# findings.c and durations/, which make sentences of bounded length, are compiled for these. GCC_WHOLE=1: all sources; check-long.sh does so.
 GCC_ROOMS := exporter/base exporter/collect exporter/input exporter/model/who exporter/model/ledger exporter/index
 GCC_UNITS := test_line_reader test_parse_lines test_parse_record test_safe_text test_seq_set test_discover test_map \
   test_config test_control test_log test_job test_gz_writer test_out_file test_slot_pool test_op_state
@@ -64,7 +64,8 @@ case_tools: all $(TPLUG_SO) $(HOST_BIN) $(PRELOAD_SO) $(NVML_SO) $(MASK_SO) $(AG
 tsan_tests: case_tools $(addprefix $(BUILD)/test/unit/,$(TSAN_UNITS))
 asan ubsan:
 	$(Q)$(MAKE) $(asan_variant) $(if $(SANITIZER_SHARE),asan_tests,tests)
-gcc_units: $(addprefix $(BUILD)/test/unit/,$(GCC_UNITS)) $(BUILD)/obj/exporter/model/sums/findings.o
+gcc_units: $(addprefix $(BUILD)/test/unit/,$(GCC_UNITS)) $(BUILD)/obj/exporter/model/sums/findings.o \
+  $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard exporter/model/sums/durations/*.c))
 gcc-asan:
 	$(Q)$(MAKE) $(gcc_asan) $(if $(GCC_WHOLE),tests,gcc_units)
 asan-fuzzers:

@@ -8,6 +8,7 @@
 
 #include "accounts.h"
 #include "build.h"
+#include "durations/durations.h"
 #include "findings.h"
 #include "evidence/seats.h"
 #include "reading/long_waits.h"

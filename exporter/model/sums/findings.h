@@ -4,11 +4,7 @@
 
 #include "model.h"
 
-/*
- * Judges communicators, processes and hosts by durations, and fills `finding`. Reads comm, process, host and
- * by_comm. -ENOMEM. ni_findings_rules(): what is named and from when on, one sentence.
- */
-int ni_judge_by_durations(struct ni_summary *s);
+/* What is named and from when on: one sentence. */
 const char *ni_findings_rules(const struct ni_summary *s, char out[320]); /* returns out */
 /* Why own time is not known: a constant. */
 extern const char ni_why_sampled[];

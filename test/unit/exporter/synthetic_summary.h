@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/model/sums/durations/durations.h"
 #include "exporter/model/sums/findings.h"
 #include "exporter/model/sums/model.h"
 

@@ -10,10 +10,7 @@
 
 #include "exporter/base/spill/spill_sort.h"
 #include "exporter/base/text/plural.h"
-#include "exporter/cmds/hang/say.h"
 #include "exporter/input/filters.h"
-#include "exporter/model/hang/read_logs.h"
-#include "exporter/model/hang/settle.h"
 #include "exporter/model/pattern/datatypes.h"
 #include "exporter/model/pattern/pattern.h"
 #include "exporter/model/sums/accounts.h"
@@ -46,6 +43,7 @@
 #include "exporter/output/tables/series_table.h"
 #include "exporter/output/tables/summary_json.h"
 #include "exporter/model/ledger/judge.h"
+#include "summary_hang.h"
 
 /*
  * Of --memory for packed records; an eighth may wait for its turn at Parquet, the rest is what is made of
@@ -229,52 +227,6 @@ static int refuse_other_files(struct ni_run *r, const struct ni_summary *s) {
       ni_plural(s->input.lines, "line", "lines"), first ? first : "");
 }
 
-/*
- * What was seen while the job ran is known better than what its logs say: they lack what a process that was
- * killed had not written yet.
- */
-static int keep_seen_hang(const char *sentence, struct ni_summary *s) {
-  static const struct {
-    const char *begin, *verdict;
-  } seen[] = {{"HANG (certain)", "certain"}, {"HANG", "likely"}, {"", "not_yet"}};
-  size_t i = 0;
-  while (strncmp(sentence, seen[i].begin, strlen(seen[i].begin)) != 0)
-    i++;
-  s->hang_verdict = seen[i].verdict;
-  s->hang = strdup(sentence);
-  return s->hang ? 0 : -ENOMEM;
-}
-
-/*
- * Judges what `hang` says of the logs, if they have operations that had not finished. They are read once
- * more.
- */
-static int judge_hang(struct ni_run *r, struct ni_summary *s) {
-  struct ni_hang_model m = {0};
-  struct ni_hang_verdict v = {0};
-  if (r->opt.seen_hang && !s->complete)
-    return keep_seen_hang(r->opt.seen_hang, s);
-  if (!r->ledger.unfinished || r->opt.compat)
-    return 0;
-  struct ni_atlas_options index = r->opt.index;
-  index.off |= !is_alone(r);
-  int e = ni_hang_read_logs(&m, &r->files, &index, "nccl-inspector summary", &r->progress);
-  if (e == 0)
-    e = ni_hang_model_settle(&m);
-  uint64_t after_ns = strtoull(NI_HANG_AFTER_S, NULL, 10) * UINT64_C(1000000000);
-  if (e == 0)
-    e = ni_hang_judge(&v, &m, after_ns, 0); /* at no time: the same logs say the same tomorrow */
-  if (e == 0 && ni_hang_is_hang(&v))
-    s->hang_verdict = "likely";
-  else if (e == 0 && v.answer == NI_HANG_ALL_DEAD)
-    s->hang_verdict = "dead";
-  if (s->hang_verdict)
-    NI_HANG_SAID(s->hang, ni_hang_say(f, &v));
-  ni_hang_verdict_free(&v);
-  ni_hang_model_free(&m);
-  return e;
-}
-
 static void close_index(struct ni_run *r, bool done) {
   ni_atlas_close(r->atlas, done, NULL);
   r->atlas = NULL;
@@ -403,7 +355,7 @@ int ni_summarize_finish(struct ni_run *r, struct ni_summary *s) {
   if (e == 0)
     e = ni_rollups_build(r, s);
   if (e == 0)
-    e = judge_hang(r, s);
+    e = ni_summary_judge_hang(r, s, is_alone(r));
   if (e < 0)
     return e;
   if (has_no_line_of_ours(s) && !r->opt.compat)

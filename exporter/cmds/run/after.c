@@ -126,10 +126,12 @@ static const struct ni_finding *first_finding(const struct ni_summary *s) {
 }
 
 /*
- * Who was missing comes first: in the words of the run while it went, else as the logs alone have it. NULL:
- * it did not hang.
+ * Who was missing comes first: in the words of the run while it went, else as logs and black boxes have it.
+ * NULL: it did not hang. A job that was killed at work is told by its findings.
  */
-static const char *find_hang_text(const struct ni_summary *s) { return s->complete ? NULL : s->hang; }
+static const char *find_hang_text(const struct ni_summary *s) {
+  return !s->complete && s->stood_still ? s->hang : NULL;
+}
 
 static void print_next(const struct ni_run *r, const struct ni_summary *s, const struct ni_finding *first) {
   const struct ni_problem *p = r->ledger.problem;
@@ -218,6 +220,7 @@ int ni_after_tell(const struct ni_after *a) {
     r.opt.output_dir = out;
     r.opt.no_plots = r.opt.no_parquet = r.opt.no_csv = true;
     r.opt.seen_hang = *a->hang ? a->hang : NULL;
+    r.opt.box_dir = a->l->box_dir;
     for (size_t i = 0; e == 0 && i < a->l->logs.n; i++)
       e = ni_inputs_add(&r.opt.inputs, a->l->logs.path[i]);
     if (e == 0)

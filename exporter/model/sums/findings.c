@@ -108,7 +108,7 @@ const char *ni_head_text(const struct ni_summary *s, char out[NI_HEAD_TEXT]) {
     ni_put(&w, "%s%s", ni_plural(seen, "rank", "ranks"), several ? " in all" : "");
   if (s->records)
     ni_put(&w, ", %s%s", ni_duration_text((double)(s->last_us - s->first_us), took),
-           s->hang ? " till it hung" : "");
+           s->stood_still ? " till it hung" : "");
   ni_put(&w, ", %s", s->complete ? "COMPLETE" : "INCOMPLETE");
   return out;
 }

@@ -557,12 +557,13 @@ struct ni_summary {
   struct ni_input input;
   bool complete;
   /*
-   * "likely", or "dead": not in order, and with operations in flight. As it was seen while the job ran:
-   * "certain", "likely", "not_yet". NULL: none of them
+   * "likely", "not_yet": it stands for some time; "dead": not in order, and with operations in flight. As it
+   * was seen while the job ran: "certain", too. NULL: none of them
    */
   const char *hang_verdict;
   /* then: the sentence of `hang`. Control characters in names are '?' */
   char *hang;
+  bool stood_still; /* it hangs, or nothing had moved for 10 s when it ended: it was not stopped at work */
   /* sums of records alone (approx/log_sums.h): what compares ranks is 0, NAN or empty, and means nothing */
   bool approximate;
   enum ni_time_from time_from;  /* DUMP when any record has no start time */

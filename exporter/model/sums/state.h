@@ -66,7 +66,8 @@ struct ni_sum_options {
   const char *groups;    /* a file that names parts of the logs (work/log_groups.h); NULL: none */
   uint64_t bucket_ns;    /* --time-granularity; 0: no sums by time */
   const char *comm_map;  /* a file that says roles of communicators (work/roles.h); NULL: none */
-  const char *seen_hang; /* what `hang` said while the job ran, its first line; NULL: the logs alone say */
+  const char *seen_hang; /* what `hang` said while the job ran, its first line; NULL: logs and boxes say */
+  const char *box_dir;   /* where black boxes of these logs lie; NULL: where they lie by default */
 };
 
 /*

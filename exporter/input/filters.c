@@ -214,7 +214,8 @@ static int compare_by_likeness(const void *a, const void *b) {
   return x->unlike != y->unlike ? (x->unlike < y->unlike ? -1 : 1) : strcmp(x->text, y->text);
 }
 
-static void report_unmet_words(const struct ni_words *w, const char *command, const char *option) {
+static void report_unmet_words(const struct ni_words *w, const char *command, const char *option,
+                               const char *where) {
   struct likeness there[OTHERS_MAX + SAID_MAX];
   for (size_t i = 0; i < w->n; i++) {
     size_t n = 0;
@@ -230,7 +231,7 @@ static void report_unmet_words(const struct ni_words *w, const char *command, co
       there[k].unlike = ni_edits(a, strnlen(a, LIKE_MAX), b, strnlen(b, LIKE_MAX), true);
     }
     qsort(there, n, sizeof *there, compare_by_likeness);
-    ni_say(stderr, "%s: --%s %s: there is none in these logs", command, option, w->word[i].text);
+    ni_say(stderr, "%s: --%s %s: there is none in %s", command, option, w->word[i].text, where);
     for (size_t k = 0; k < n && k < SAID_MAX; k++)
       ni_say(stderr, "%s%s", k ? ", " : "; there are ", there[k].text);
     if (n > SAID_MAX)
@@ -424,17 +425,19 @@ static bool is_any_met(const struct ni_words *w) {
 }
 
 void ni_filters_say_unmet(const struct ni_filters *f, const char *command) {
-  report_unmet_words(&f->coll, command, "coll");
-  report_unmet_words(&f->comm, command, "comm");
-  report_unmet_words(&f->host, command, "node");
-  report_unmet_ranks(&f->rank, command, "rank", "these logs", true);
-  report_unmet_words(&f->tag.name, command, "tag");
+  const char *all = "these logs", *left = "what the other filters leave";
+  const bool is_of_some = f->comm.n || f->host.n || f->rank.n; /* of others nobody has looked at functions */
+  report_unmet_words(&f->coll, command, "coll", is_of_some ? left : all);
+  report_unmet_words(&f->comm, command, "comm", all);
+  report_unmet_words(&f->host, command, "node", all);
+  report_unmet_ranks(&f->rank, command, "rank", all, true);
+  report_unmet_words(&f->tag.name, command, "tag", all);
   const bool others = is_any_met(&f->coll) && is_any_met(&f->comm) && is_any_met(&f->host);
-  report_unmet_ranks(&f->tag.number, command, "tag", "what the other filters leave", others);
+  report_unmet_ranks(&f->tag.number, command, "tag", left, others);
   if (f->tag.none && !f->tag.none_met)
     ni_say(stderr, "%s: --tag none: there is no untagged operation in what the other filters leave\n",
            command);
-  report_unmet_ranks(&f->sn, command, "sn", "what the other filters leave", others);
+  report_unmet_ranks(&f->sn, command, "sn", left, others);
 }
 
 static void wire_met(struct ni_wire *w, bool *met) {

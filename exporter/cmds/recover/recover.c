@@ -372,13 +372,18 @@ const struct ni_command ni_recover_command = {
     .refuse = refuse_recover,
     .run = ni_recover_run};
 
+/* The paths hold neither logs nor boxes: perhaps a slip of the pen, which must not read as "all is there". */
+static bool is_nothing_there(const struct recover *r) {
+  return r->inputs.n && r->sources.logs.n == 0 && r->seen == 0;
+}
+
 static void print_report(struct recover *r) {
   if (r->json) {
     ni_json_end_array(&r->out);
     ni_json_u64(&r->out, "records", r->records);
     ni_json_u64(&r->out, "parts", r->parts);
     ni_json_close(&r->out);
-  } else if (r->seen == 0 && !r->quiet) {
+  } else if (r->seen == 0 && !r->quiet && !is_nothing_there(r)) {
     ni_say(stdout, "nothing to recover: no black box%s\n", r->inputs.n ? " of these logs" : "");
   }
 }
@@ -391,7 +396,7 @@ static void report_misled(struct recover *r, const char *name) {
   bool bad = ni_box_sources_bad(&r->sources);
   if (r->seen)
     ni_box_sources_say_bad(stderr, name, &r->sources);
-  else if (bad || r->passed.foreign || r->sources.box_dir_error)
+  else if (bad || r->passed.foreign || r->sources.box_dir_error || is_nothing_there(r))
     ni_box_sources_explain(stderr, name, &r->sources, &r->inputs, &r->passed, false);
   r->failed += bad;
 }

@@ -47,6 +47,9 @@ for c in check summary pools trace; do
   says 1 'empty: no log files in it (*.log, ' $c empty
   says 64 'which logs?' $c
 done
+says 0 "nccl-inspector recover: empty: holds neither logs (" recover empty --box-dir boxes
+says 1 "--coll AllReduce: there is none in what the other filters leave" summary logs --rank 7 --coll AllReduce \
+  --output-dir none --no-html --no-plots
 for c in recover hang 'snapshot --output copies'; do
   # shellcheck disable=SC2086
   says 1 'nowhere: No such file or directory' $c nowhere --box-dir boxes

@@ -32,13 +32,15 @@ enum {
 /* What ended is compared. A job that hangs has that, too. */
 #define NI_UNTIL_THEN " in what had ended by then"
 
-static void print_head(const struct ni_summary *s, FILE *f) {
+static void print_head(const struct ni_summary *s, const struct ni_inputs *in, FILE *f) {
   char text[NI_HEAD_TEXT];
   ni_say(f, "%s\n", ni_head_text(s, text));
   if (s->job.runs > 1)
     ni_say(f, "all of them are in the figures below: --run N takes one alone\n");
-  if (s->hang)
-    ni_say(f, "%s (`nccl-inspector hang` says more)\n", s->hang);
+  if (s->hang) {
+    ni_say(f, "%s\n     next: ", s->hang);
+    ni_print_next("hang LOGS", in, f);
+  }
 }
 
 /* Prints what the tables are made of, and what they lack. */
@@ -457,7 +459,7 @@ static void print_outliers(const struct ni_summary *s, FILE *f) {
 }
 
 void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *f) {
-  print_head(s, f);
+  print_head(s, &r->opt.inputs, f);
   print_clocks(s, f);
   if (!r->opt.quiet) {
     print_findings(s, &r->opt.inputs, f);

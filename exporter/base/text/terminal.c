@@ -14,7 +14,7 @@ enum { NARROWEST = 20, USUAL = 80, LABELS = 24, MOST = 32 };
 
 /* The line being written. */
 static struct {
-  bool data; /* as it is */
+  bool whole; /* as it is, however long */
   int column, columns;
   char indent[MOST + 1]; /* before what goes on */
 } line;
@@ -56,6 +56,29 @@ static bool write_to_stdout(const char *text, size_t n) {
   return true;
 }
 
+static bool begins_with(const char *text, size_t n, const char *word) {
+  return n >= strlen(word) && memcmp(text, word, strlen(word)) == 0;
+}
+
+/* "-> export NAME=value", "next: build/nccl-inspector show ...": broken in the middle it cannot be pasted. */
+static bool is_command(const char *text, size_t n) {
+  static const char name[] = "nccl-inspector";
+  size_t at = 0, end;
+  while (at < n && text[at] == ' ')
+    at++;
+  if (begins_with(text + at, n - at, "-> export "))
+    return true;
+  if (!begins_with(text + at, n - at, "next"))
+    return false;
+  at += strlen("next");
+  while (at < n && (text[at] == ' ' || text[at] == ':'))
+    at++;
+  for (end = at; end < n && text[end] != ' ' && text[end] != '\n';)
+    end++;
+  const size_t length = sizeof name - 1;
+  return end - at >= length && memcmp(text + end - length, name, length) == 0;
+}
+
 /*
  * Lines that are broken go on under the text behind the last label. Two spaces or more end a label. Bars at
  * the start are repeated.
@@ -64,7 +87,7 @@ static void prepare_line(const char *text, size_t n) {
   size_t at = 0, spaces = 0, leading = 0;
   while (leading < n && text[leading] == ' ')
     leading++;
-  line.data = *text == '{';
+  line.whole = *text == '{' || is_command(text, n);
   line.columns = ni_terminal_columns(stdout);
   for (size_t i = 0; i < n && i < LABELS; i++) {
     if (text[i] != ' ' && (spaces > 1 || i == leading))
@@ -95,7 +118,7 @@ static bool write_wrapped(const char *text, size_t n) {
     while (gap + word < n && text[gap + word] != ' ' && text[gap + word] != '\n')
       word++;
     int wide = ni_text_columns(text + gap, word), from = (int)strlen(line.indent);
-    bool over = word && !line.data && line.column > from && line.column + (int)gap + wide > line.columns;
+    bool over = word && !line.whole && line.column > from && line.column + (int)gap + wide > line.columns;
     if (over && (!write_to_stdout("\n", 1) || !write_to_stdout(line.indent, strlen(line.indent))))
       return false;
     if (!write_to_stdout(over ? text + gap : text, over ? word : gap + word))

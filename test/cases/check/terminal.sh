@@ -58,6 +58,12 @@ done
 grep -q '^no room for: ' summary.40 ||
   { fail "summary: nothing said of columns left out at 40"; cat summary.40; }
 grep -q '^no room for: ' summary.120 && fail "summary: columns left out at 120"
+# A command to paste is not broken, however narrow the terminal is.
+python3 "$tests/lib/terminal.py" 40 "$inspector" summary stuck --output-dir out2 --no-plots --no-html >stuck.40 || true
+grep -qxF "     next: $inspector hang stuck" stuck.40 || { fail "a command is broken at 40"; cat stuck.40; }
+python3 "$tests/lib/terminal.py" 40 env -u NCCL_PROFILER_PLUGIN "$inspector" doctor >doctor.40 || true
+grep -qE '^ +-> export NCCL_PROFILER_PLUGIN=/.*libnccl-profiler-inspector.so$' doctor.40 ||
+  { fail "doctor's export is broken at 40"; cat doctor.40; }
 # $COLUMNS is the user's word; JSON is data, whatever the terminal.
 python3 "$tests/lib/terminal.py" 80 env COLUMNS=50 "$inspector" check logs | awk 'length > 50' | grep . &&
   fail "COLUMNS=50 is not obeyed"

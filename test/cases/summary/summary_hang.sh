@@ -20,7 +20,7 @@ says() {
   done
   cmp -s "$TMP/a/summary/summary.json" "$TMP/b/summary/summary.json" ||
     fail "$name: another summary.json the second time"
-  grep -qF -- "$sentence (\`nccl-inspector hang\` says more)" "$TMP/text" ||
+  grep -qxF -- "$sentence" "$TMP/text" && grep -qxF "     next: $I hang $logs" "$TMP/text" ||
     fail "$name: the terminal does not say it: $(cat "$TMP/text")"
   python3 -c 'import json, sys; d = json.load(open(sys.argv[1]))["hang"]; assert d == {"verdict": sys.argv[2], "sentence": sys.argv[3]}, d' \
     "$TMP/a/summary/summary.json" "$verdict" "$sentence" || fail "$name: summary.json"
@@ -31,7 +31,7 @@ says() {
 # silent NAME LOGS
 silent() {
   "$I" summary --no-plots --no-parquet --force --output-dir "$TMP/a" "$2" >"$TMP/text" 2>&1 || true
-  ! grep -q 'HANG\|DEAD\|says more' "$TMP/text" || fail "$1: the terminal: $(cat "$TMP/text")"
+  ! grep -q 'HANG\|DEAD\|next: .* hang ' "$TMP/text" || fail "$1: the terminal: $(cat "$TMP/text")"
   ! grep -q '"hang":' "$TMP/a/summary/summary.json" || fail "$1: summary.json"
   [ ! -e "$TMP/a/report.html" ] || ! grep -q '"hang":"' "$TMP/a/report.html" || fail "$1: the page's data"
   echo "ok   $1"

@@ -285,6 +285,35 @@ static void test_calls_behind_late_rank(void **state) {
   }
 }
 
+/*
+ * Kernels of a rank that computes longer begin as soon as they are launched, where its program launches no
+ * further ahead: FSDP does so. That is no slow CPU, unless it calls more slowly as well.
+ */
+static void test_late_beside_operations(void **state) {
+  (void)state;
+  enum { LATE = RANKS - 1, ALIKE, SLOW_CALLS, ONE_COMM, HOWS };
+  for (int how = ALIKE; how < HOWS; how++) {
+    struct job *x = new_job();
+    struct ni_lateness w;
+    run_job(x, 0, NULL);
+    for (uint32_t r = 0; r < RANKS; r++) {
+      put_places(x, r, r == LATE ? 125 : 75);
+      x->rank[r].one_comm = how == ONE_COMM;
+      for (uint32_t k = 0; k < BINS; k++) {
+        struct ni_blame_cell *c = &x->cell[r][k];
+        c->call_us = (how == SLOW_CALLS && r == LATE ? 25 : 20) + 0.01f * (float)(k % 7);
+        c->idle = r == LATE ? 500 : 300;
+        c->late_idle = r == LATE ? 250 : 0;
+      }
+    }
+    const struct ni_rank_lateness *late = judge(x, &w);
+    assert_true(late[LATE].launch == (how != ALIKE));
+    assert_true(late[LATE].late == (how == ALIKE));
+    ni_lateness_end(&w);
+    free_job(x);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_islands),
@@ -294,6 +323,7 @@ int main(void) {
       cmocka_unit_test(test_slow_exchanges),
       cmocka_unit_test(test_waiting_island_is_not_late),
       cmocka_unit_test(test_calls_behind_late_rank),
+      cmocka_unit_test(test_late_beside_operations),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -323,6 +323,20 @@ static int find_usual_marks(struct ni_blame *b) {
 }
 
 /*
+ * The middle. Where the order of operations alone tells steps those of the last stage of a pipeline, up to
+ * half of the ranks, are its micro-batches, of which no step has less than one.
+ */
+static double usual_quantile(const struct ni_blame *b, uint32_t run) {
+  uint32_t by_order = 0, ranks = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    const bool is_of_run = b->rank[i].run == run && b->rank[i].judged;
+    ranks += is_of_run;
+    by_order += is_of_run && b->rank[i].mark.by_order;
+  }
+  return 2 * by_order > ranks ? 0.25 : 0.5;
+}
+
+/*
  * Ranks of one job have as many steps. A few that took something else for steps than most (every micro-batch,
  * say) look once more for what comes as often as most ranks' steps; those that find nothing are not judged.
  */
@@ -337,7 +351,7 @@ static int64_t reset_odd_ranks(struct ni_blame *b) {
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (b->rank[i].run == run && b->rank[i].judged)
         n[judged++] = (float)b->rank[i].n_steps;
-    const double baseline = judged ? ni_blame_quantile(n, judged, 0.5) : 0;
+    const double baseline = judged ? ni_blame_quantile(n, judged, usual_quantile(b, run)) : 0;
     judged = 0;
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (b->rank[i].run == run && b->rank[i].judged)

@@ -12,6 +12,7 @@
 #include "lateness.h"
 #include "peer_groups.h"
 #include "uneven.h"
+#include "exporter/model/sums/spells/spells.h"
 
 /*
  * Bytes explain why a rank is late where they are more by this part of what it is late by: half, because
@@ -596,6 +597,8 @@ int ni_find_late_ranks(const struct ni_blame *b, struct ni_causes *out) {
     e = ni_find_evaluations(b, out);
   if (e == 0)
     e = name_late_ranks(&w, out);
+  if (e == 0)
+    ni_drop_waiting_hosts(b, out);
   if (e == 0 && b->stages && !b->waits_unseen)
     e = name_slow_stages(&w, out);
   ni_lateness_end(&w);

@@ -347,6 +347,15 @@ static void judge_rank(struct ni_lateness *w, uint32_t i, float noise) {
 }
 
 /*
+ * Its own time is longer, and it has several communicators. A program that holds few layers at once, as FSDP
+ * does, launches the next operation when the GPU has computed so far. So on a rank that computes longer
+ * operations begin as soon as they are launched, and on those that wait for it they queue up.
+ */
+static bool is_late_beside_operations(const struct ni_lateness *w, uint32_t rank) {
+  return w->late[rank].late && !w->b->rank[rank].one_comm;
+}
+
+/*
  * A CPU that launches too slowly: the GPU is idle before kernels that begin as soon as they are launched, far
  * more than elsewhere in the job, and its own time is longer in all than that of its peers. Own time in
  * single places says little then: what is waited for changes from step to step. Where that made the own time
@@ -364,12 +373,14 @@ static void judge_launches(struct ni_lateness *w) {
       continue;
     if (!w->launches.late[i] || !ni_launches_stand_out(&w->launches, i))
       continue;
-    if (ni_launches_pace_peers(&w->launches, i) && ni_calls_are_alike(b, w->calls_us, i, w->scratch))
+    const bool may_be_pace = ni_launches_pace_peers(&w->launches, i) || is_late_beside_operations(w, i);
+    if (may_be_pace && ni_calls_are_alike(b, w->calls_us, i, w->scratch))
       continue;
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
       excess = ni_launches_find_excess(&w->launches, i, (k == 1) != b->stages, &of);
-    if (excess <= 0)
+    /* a stage that has more to launch than others is not late by its CPU */
+    if (excess <= 0 || (!of.has_peers && ni_calls_are_usual(b, w->calls_us, i, w->scratch)))
       continue;
     if (excess > LAUNCH_MOST * late)
       excess = LAUNCH_MOST * late;

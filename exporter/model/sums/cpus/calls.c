@@ -91,6 +91,15 @@ bool ni_calls_are_alike(const struct ni_blame *b, const float *usual_us, uint32_
   return fabsf(usual_us[rank] - middle) <= NI_CALLS_ALIKE * middle;
 }
 
+bool ni_calls_are_usual(const struct ni_blame *b, const float *usual_us, uint32_t rank, float *scratch) {
+  size_t n = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    if (is_known(b, usual_us, i) && ni_blame_host(b, i) != ni_blame_host(b, rank))
+      scratch[n++] = usual_us[i];
+  const bool is_told = is_known(b, usual_us, rank) && n >= PEERS_MIN;
+  return is_told && usual_us[rank] < NI_CALLS_SLOW * ni_blame_quantile(scratch, n, 0.5);
+}
+
 /* Ranks of a host, and those of them that are slow. */
 struct host_calls {
   uint32_t ranks, slow;

@@ -40,6 +40,13 @@ int ni_calls_compare(const struct ni_blame *b, float *usual_us, float *times);
 bool ni_calls_are_alike(const struct ni_blame *b, const float *usual_us, uint32_t rank, float *scratch);
 
 /*
+ * The CPU of this rank is not slow by how long those of other hosts take from call to call, whatever their
+ * work is: all layers of a pipeline call alike. For who has no peers elsewhere. false: it is, or that is not
+ * known. usual_us, scratch: as above.
+ */
+bool ni_calls_are_usual(const struct ni_blame *b, const float *usual_us, uint32_t rank, float *scratch);
+
+/*
  * Where steps differ, as requests of inference do: fills `calls` of the processes. What they do
  * is not compared, so all of them are taken to do the same work.
  */

@@ -16,6 +16,16 @@ enum { MARKS_MOST = 8, ROWS_MOST = 512, PARTS = 2, TIMES = 6 };
 #define PART_OF_GAPS 0.5f
 /* of gaps: a seventh of them differ, so that a pause each so many steps does not make these one */
 #define GAPS_UNEVEN 0.1f
+/*
+ * An order comes again where this part of the operations, or less, are others one period later; and where
+ * that is not far more than with the best of all periods. A pipeline's step of 16 micro-batches is like
+ * itself but for a sixteenth when it is moved by one of them.
+ */
+#define ORDER_BROKEN 0.2
+#define ORDER_MORE 1.5f
+#define ORDER_CHANCE 0.005f
+/* What comes less often, such as the steps from one evaluation to the next, is no step. */
+enum { ORDER_PERIODS = 18 };
 /* in logarithms of gaps: one that is twice as long says no more than that */
 #define GAPS_CLIP 0.7f
 
@@ -131,4 +141,28 @@ uint32_t ni_fold_counts(const float *x, uint32_t n) {
 
 uint32_t ni_fold_gaps(const float *log_gap, uint32_t rows, uint32_t width) {
   return find_fold(measure_fold_deviation, log_gap, rows, width, GAPS_CLIP, PART_OF_GAPS, GAPS_UNEVEN);
+}
+
+/* The part of the operations that are others `period` later; INFINITY: more than ORDER_BROKEN. */
+static float measure_broken_order(const uint16_t *what, uint32_t n, uint32_t period) {
+  const uint32_t most = (uint32_t)(ORDER_BROKEN * (n - period));
+  uint32_t broken = 0;
+  for (uint32_t i = period; i < n && broken <= most; i++)
+    broken += what[i] != what[i - period];
+  return broken <= most ? (float)broken / (float)(n - period) : INFINITY;
+}
+
+uint32_t ni_fold_order(const uint16_t *what, uint32_t n) {
+  const uint32_t longest = n / ORDER_PERIODS < NI_FOLD_PERIOD_MAX ? n / ORDER_PERIODS : NI_FOLD_PERIOD_MAX;
+  float *broken = malloc((longest + 1) * sizeof *broken), least = INFINITY;
+  uint32_t period = 0;
+  for (uint32_t k = 1; broken && k <= longest; k++) {
+    broken[k] = measure_broken_order(what, n, k);
+    least = fminf(least, broken[k]);
+  }
+  for (uint32_t k = longest; broken && k > 0 && isfinite(least); k--)
+    if (broken[k] <= ORDER_MORE * least + ORDER_CHANCE)
+      period = k;
+  free(broken);
+  return period;
 }

@@ -29,6 +29,11 @@ struct ni_step_mark {
   uint32_t least;
   /* far UINT32_MAX: those whose number has this rest when it is divided by size */
   uint32_t phase;
+  /*
+   * Nothing but the order of all operations says how many steps there are: too many on the last stage of a
+   * pipeline, whose micro-batches are alike
+   */
+  bool by_order;
   bool found;
   /* While operations are gone through, of the slot: */
   uint32_t last[NI_STEP_GRAM];

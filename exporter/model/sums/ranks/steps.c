@@ -252,6 +252,7 @@ struct search {
   const struct ni_gram *kind; /* what comes as often as steps do; NULL: nothing */
   /* Stages of a pipeline begin their steps one after the other, and each ends them by its own operations. */
   bool has_messages;
+  bool by_order;                 /* nothing but the order of all operations says how many steps there are */
   uint64_t kinds[NI_STEP_KINDS]; /* single ones that do, as hash_kind() */
   uint32_t n_kinds;
 };
@@ -313,6 +314,7 @@ static void mark_kind(const struct search *x, struct ni_step_mark *m, const stru
                              .n = kind->n,
                              .far = each ? UINT32_MAX : kind->far,
                              .size = each,
+                             .by_order = x->by_order,
                              .found = true};
   if (!each && kind->is_cluster)
     m->size = kind->size;
@@ -322,11 +324,58 @@ static void mark_kind(const struct search *x, struct ni_step_mark *m, const stru
   m->phase = m->size ? m->size - 1 : 0;
 }
 
+/*
+ * A pipeline whose layers talk within a host, and nothing else but messages: no gradients are reduced, and
+ * there is no norm. Then nothing comes once a step.
+ */
+static bool is_plain_pipeline(const struct search *x) {
+  uint32_t collectives = 0;
+  for (uint32_t i = 0; i < x->rank->n_slots; i++)
+    collectives += x->rank->slot[i].kind == NI_BLAME_COLL;
+  return x->has_messages && collectives == 1;
+}
+
+static int compare_what(const void *a, const void *b) {
+  const uint16_t x = *(const uint16_t *)a, y = *(const uint16_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/*
+ * How often the order of collectives and messages comes again. A Send and a Recv of one group begin together:
+ * messages in a row are put in the order of their slots. 0: not known.
+ */
+static uint32_t count_steps_by_order(const struct search *x) {
+  uint16_t *what = malloc((x->n + 1) * sizeof *what);
+  size_t messages = 0;
+  for (size_t i = 0; what && i < x->n; i++) {
+    const bool is_coll = x->rank->slot[x->op[i].slot].kind == NI_BLAME_COLL;
+    what[i] = is_coll ? (uint16_t)(NI_BLAME_SLOTS + x->op[i].what) : x->op[i].slot;
+    if (is_coll)
+      qsort(what + i - messages, messages, sizeof *what, compare_what);
+    messages = is_coll ? 0 : messages + 1;
+  }
+  const uint32_t period = what ? ni_fold_order(what, (uint32_t)x->n) : 0;
+  free(what);
+  return period ? (uint32_t)((double)x->n / period + 0.5) : 0;
+}
+
+/* What comes in each layer ends no step. On the last stage a step may be a micro-batch: these are alike. */
+static void look_at_order(struct search *x) {
+  const uint32_t steps = is_plain_pipeline(x) ? count_steps_by_order(x) : 0;
+  x->by_order = steps >= NI_STEPS_MIN;
+  if (!x->by_order || x->kind->count * 2 < steps * 3)
+    return;
+  x->wanted = steps;
+  x->kind = NULL;
+}
+
 /* ---- the ways to find a mark, each where those before it found none: m->found; 0 or -ENOMEM ---- */
 
 /* A kind of operation, a few in a row, or the last of a cluster, that comes once a step. */
 static int step_by_kind(struct search *x, struct ni_step_mark *m) {
   x->kind = find_kind(x, x->wanted ? x->wanted : ni_steps_estimate(x->b, x->rank, x->g, x->n));
+  if (x->kind && !x->wanted)
+    look_at_order(x);
   if (x->kind && !x->wanted && may_repeat(x)) {
     const uint32_t k = count_marks_in_step(x->rank, x->kind, x->op, x->n);
     if (k > 1) {
@@ -355,7 +404,8 @@ static int step_by_every_nth(struct search *x, struct ni_step_mark *m) {
       each = so_many;
     }
   }
-  if (x->kind && !is_all_there_is(x))
+  /* in a plain pipeline all of them may be layers' */
+  if (x->kind && (is_plain_pipeline(x) || !is_all_there_is(x)))
     mark_kind(x, m, x->kind, each);
   return 0;
 }

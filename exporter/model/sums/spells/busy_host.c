@@ -75,3 +75,25 @@ void ni_find_busy_host(const struct ni_blame *b, struct ni_causes *causes) {
     ni_cause_remove(causes, crowded);
   }
 }
+
+/* The host's CPU is busy now and then, by its calls alone. */
+static bool is_busy_by_calls(const struct ni_cause *c) {
+  return c->kind == NI_FIND_SLOW_HOST && c->level == NI_LEVEL_HOST && c->at && c->calls > 0;
+}
+
+/* A rank of this host that pauses, or computes longer, now and then. */
+static bool is_of_rank_on(const struct ni_blame *b, const struct ni_cause *c, uint32_t host) {
+  const bool stops = c->kind == NI_FIND_PAUSES || c->kind == NI_FIND_THROTTLING;
+  return stops && c->level == NI_LEVEL_RANK && c->at && ni_blame_host(b, c->of) == host;
+}
+
+void ni_drop_waiting_hosts(const struct ni_blame *b, struct ni_causes *causes) {
+  for (uint32_t i = causes->n; i-- > 0;) {
+    struct ni_cause *host = &causes->item[i];
+    uint32_t ranks = 0;
+    for (uint32_t k = 0; is_busy_by_calls(host) && k < causes->n; k++)
+      ranks += is_of_rank_on(b, &causes->item[k], host->of) && are_in_same_bins(b, &causes->item[k], host);
+    if (ranks == 1)
+      ni_cause_remove(causes, host);
+  }
+}

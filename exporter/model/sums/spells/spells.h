@@ -85,6 +85,12 @@ bool ni_cause_touches_host(const struct ni_blame *b, const struct ni_cause *c, u
  */
 void ni_find_busy_host(const struct ni_blame *b, struct ni_causes *causes);
 /*
+ * Removes a host whose CPU calls slowly now and then where one of its ranks alone pauses, or computes longer,
+ * in the same bins: the others there wait for that one, and a CPU that has launched as far ahead as it may
+ * calls when its GPU goes on. After all ranks are named.
+ */
+void ni_drop_waiting_hosts(const struct ni_blame *b, struct ni_causes *causes);
+/*
  * Is what a rank does in a step, as long as a pause, a wait that is not in the logs? Where waits may be
  * missing there it is what most ranks of its team do together between their operations: had one of them begun
  * it, the others would have waited within their operations. step: as all ranks number it.

@@ -225,11 +225,11 @@ static void subject(struct ni_json *j, const char *level, int rank, int rank_b, 
   ni_json_end_object(j);
 }
 
-/* One communicator alone carries data between hosts: then that is all that its operations say. */
+/* One communicator alone carries data between hosts, as far as logs say: then that is all that they tell. */
 static bool one_crosses(const struct nj_job *job, const struct nj_fault *f) {
   int n = 0;
   for (int k = 0; k < job->n_comms; k++)
-    n += crosses(job, &job->comm[k], f);
+    n += crosses(job, &job->comm[k], f) && seen(job, &job->comm[k]);
   return n == 1;
 }
 

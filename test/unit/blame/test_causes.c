@@ -272,6 +272,77 @@ static void test_slow_of_many(void **state) {
 }
 
 /*
+ * A steady link takes 20 % longer all the time. Of twelve that are alike all others are as steady, or differ
+ * by so much from bin to bin that one of them does so by chance, and looks steady by chance.
+ */
+static void test_none_is_steadier_than_most(void **state) {
+  (void)state;
+  enum { ALIKE = 12 };
+  for (int how = 0; how < 2; how++) {
+    struct fabric *f = new_fabric();
+    struct ni_blame_link link[ALIKE];
+    for (uint32_t i = 0; i < ALIKE; i++)
+      link[i] = f->link[i ? 1 : 0];
+    for (uint32_t k = 0; k < BINS; k++) {
+      f->us[0][k] = 120;
+      f->us[1][k] = how ? 50 + (float)(k * 37 % 100) : 100;
+    }
+    f->b.link = link;
+    f->b.n_links = ALIKE;
+    assert_int_equal(caused(f) == NULL, how);
+    free_fabric(f);
+  }
+}
+
+/* Five bins are slow together, and without one of them they are hardly so; or all are. */
+static void test_one_bin_is_no_slow_link(void **state) {
+  (void)state;
+  for (int how = 0; how < 2; how++) {
+    struct fabric *f = new_fabric();
+    drop(f, 10, 15, how ? 200 : 107);
+    f->us[0][12] = how ? 200 : 1000;
+    assert_int_equal(caused(f) == NULL, !how);
+    free_fabric(f);
+  }
+}
+
+/*
+ * The network is slow for a part of two steps: what goes one way then, and nothing else. Of forty messages
+ * that is no chance; of twenty nobody is asked.
+ */
+static void test_congestion_of_a_part(void **state) {
+  (void)state;
+  enum { MOST = 80 };
+  for (uint32_t each = MOST / 4; each <= MOST / 2; each *= 2) {
+    struct fabric *f = new_fabric();
+    struct ni_blame_link link[MOST];
+    for (uint32_t i = 0; i < 2 * each; i++) {
+      link[i] = f->link[i % 2];
+      link[i].cls = i % 2;
+    }
+    f->us[0][10] = f->us[0][30] = 180;
+    f->b.link = link;
+    f->b.n_links = 2 * each;
+    const struct ni_cause *c = caused(f);
+    const bool is_named = c && c->kind == NI_FIND_CONGESTION && c->bins_hit == 2;
+    assert_int_equal(is_named, each == MOST / 2);
+    free_fabric(f);
+  }
+}
+
+/* One block of steps says how much a cause costs: little is chance, but not of a link that is far slower. */
+static void test_sure_by_one_block(void **state) {
+  (void)state;
+  struct ni_cause c = {.links = true, .share = 0.9f};
+  assert_false(ni_cause_is_sure_once(&c, 0.009));
+  assert_true(ni_cause_is_sure_once(&c, 0.011));
+  c.share = 1.1f;
+  assert_true(ni_cause_is_sure_once(&c, 0.009));
+  c.links = false;
+  assert_false(ni_cause_is_sure_once(&c, 0.009));
+}
+
+/*
  * What comes each third step leaves no bin that is not beside it: those beside it are quiet. The first steps
  * of a job are long, and no measure of any.
  */
@@ -714,6 +785,10 @@ int main(void) {
       cmocka_unit_test(test_longest),
       cmocka_unit_test(test_slow_beside),
       cmocka_unit_test(test_slow_of_many),
+      cmocka_unit_test(test_none_is_steadier_than_most),
+      cmocka_unit_test(test_one_bin_is_no_slow_link),
+      cmocka_unit_test(test_congestion_of_a_part),
+      cmocka_unit_test(test_sure_by_one_block),
       cmocka_unit_test(test_clock_cost_beside_others),
       cmocka_unit_test(test_busy_host),
   };

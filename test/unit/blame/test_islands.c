@@ -314,6 +314,40 @@ static void test_late_beside_operations(void **state) {
   }
 }
 
+/* Rank r computes 20 % longer in two rows of bins, five each and as many apart. */
+static void throttle(struct job *x, uint32_t r, uint32_t from) {
+  for (uint32_t k = from; k < from + 15; k++)
+    x->cell[r][k].dev = k < from + 5 || k >= from + 10 ? 0.2f * STEP_US / 2 : 0;
+}
+
+/*
+ * The last rank is throttled in two bursts. As many others on another host look so, too: of two of them that
+ * may be, of three it is chance. In a run of nineteen bins nobody is asked.
+ */
+static void test_bursts_by_chance(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t others, bins, bursts;
+  } how[] = {{2, BINS, 2}, {3, BINS, 0}, {0, 20, 2}, {0, 19, 0}};
+  for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+    struct job *x = new_job();
+    struct ni_lateness w;
+    run_job(x, 0, NULL);
+    x->b.bins = how[i].bins;
+    for (uint32_t r = 0; r < RANKS; r++) {
+      x->process[r].host = r == RANKS - 1;
+      put_places(x, r, 90);
+    }
+    throttle(x, RANKS - 1, 3);
+    for (uint32_t r = 0; r < how[i].others; r++)
+      throttle(x, r, 20 + 3 * r);
+    assert_int_equal(judge(x, &w)[RANKS - 1].bursts, how[i].bursts);
+    ni_lateness_end(&w);
+    x->b.bins = BINS;
+    free_job(x);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_islands),
@@ -324,6 +358,7 @@ int main(void) {
       cmocka_unit_test(test_waiting_island_is_not_late),
       cmocka_unit_test(test_calls_behind_late_rank),
       cmocka_unit_test(test_late_beside_operations),
+      cmocka_unit_test(test_bursts_by_chance),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

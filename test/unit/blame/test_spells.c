@@ -267,6 +267,16 @@ static void test_host_pauses(void **state) {
   }
 }
 
+/* Shifts of ranks that pause in each 40th step, or in some of these alone. */
+enum { EACH_40TH = 1000, SOME_40TH = 2000 };
+
+static uint32_t get_pause_step(uint32_t shift, uint32_t k) {
+  static const uint32_t some[] = {1, 2, 4, 7};
+  if (shift >= SOME_40TH)
+    return 40 * some[k] + shift - SOME_40TH;
+  return shift >= EACH_40TH ? 40 * (k + 1) : 7 * k * k / 4 + shift;
+}
+
 /*
  * Ranks pause 30 ms each, without a period, as often as pauses says: the k-th in step 7 * k * k / 4 and the
  * shift of the rank. Returns how many are named; first: one of them.
@@ -290,7 +300,7 @@ static uint32_t pausing(const uint32_t *pauses, const uint32_t *shift, struct ni
     process[r].host = r / OF_HOST;
     for (uint32_t k = 0; k < pauses[r]; k++)
       incident[r][k] = (struct ni_blame_incident){.us = 30e3f,
-                                                  .step = 7 * k * k / 4 + shift[r],
+                                                  .step = get_pause_step(shift[r], k),
                                                   .in_step = 1 + 7 * k,
                                                   .is_pause = true,
                                                   .is_own = true};
@@ -333,6 +343,23 @@ static void test_pauses_together(void **state) {
   pauses[9] = 8; /* it waits for rank 1, not the other way round */
   assert_int_equal(pausing(pauses, shift, &b, &first), 1);
   assert_int_equal(first, 1);
+}
+
+/*
+ * What a rank does in some of the steps in which another host's does something else each so many is that,
+ * too. At other moments it is its own.
+ */
+static void test_pauses_in_period(void **state) {
+  (void)state;
+  for (uint32_t off = 0; off < 20; off += 13) {
+    struct ni_blame b = {0};
+    uint32_t pauses[16] = {0}, shift[16] = {0}, first = 0;
+    pauses[1] = 4;
+    shift[1] = SOME_40TH + off;
+    pauses[9] = 9;
+    shift[9] = EACH_40TH;
+    assert_int_equal(pausing(pauses, shift, &b, &first), off ? 1 : 0);
+  }
 }
 
 /* Small operations of all are left out: what most ranks of a team pause together is a wait in one of them. */
@@ -790,25 +817,16 @@ static void test_period_of_whole_host(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_evaluations),
-      cmocka_unit_test(test_period),
-      cmocka_unit_test(test_bursts),
-      cmocka_unit_test(test_single_bins),
-      cmocka_unit_test(test_number),
-      cmocka_unit_test(test_least_own),
-      cmocka_unit_test(test_host_pauses),
-      cmocka_unit_test(test_waits_outside),
-      cmocka_unit_test(test_joined),
-      cmocka_unit_test(test_team_waits),
-      cmocka_unit_test(test_pauses_together),
-      cmocka_unit_test(test_common_pauses),
-      cmocka_unit_test(test_extra_barrier),
-      cmocka_unit_test(test_mark_twice),
-      cmocka_unit_test(test_extra_operation),
-      cmocka_unit_test(test_dense_pauses),
-      cmocka_unit_test(test_pauses_in_most_steps),
-      cmocka_unit_test(test_period_of_host),
-      cmocka_unit_test(test_period_of_whole_host),
+      cmocka_unit_test(test_evaluations),     cmocka_unit_test(test_period),
+      cmocka_unit_test(test_bursts),          cmocka_unit_test(test_single_bins),
+      cmocka_unit_test(test_number),          cmocka_unit_test(test_least_own),
+      cmocka_unit_test(test_host_pauses),     cmocka_unit_test(test_waits_outside),
+      cmocka_unit_test(test_joined),          cmocka_unit_test(test_team_waits),
+      cmocka_unit_test(test_pauses_together), cmocka_unit_test(test_pauses_in_period),
+      cmocka_unit_test(test_common_pauses),   cmocka_unit_test(test_extra_barrier),
+      cmocka_unit_test(test_mark_twice),      cmocka_unit_test(test_extra_operation),
+      cmocka_unit_test(test_dense_pauses),    cmocka_unit_test(test_pauses_in_most_steps),
+      cmocka_unit_test(test_period_of_host),  cmocka_unit_test(test_period_of_whole_host),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,9 +130,10 @@
 #define NI_CAUSE_LINK_SMALL_COST 4e-3
 /*
  * Where the replay saw one block of steps only (a thousand ranks, for a few steps) its word is chance below
- * that.
+ * that. Not of links that take so much longer, which is no chance, whatever the block says.
  */
 #define NI_CAUSE_ONCE_COST 1e-2
+#define NI_CAUSE_LINK_FAR 1.0f
 /*
  * Ranks that have one communicator only (FSDP, DDP) have to cost so much: operations hide most of their own
  * time.
@@ -257,6 +258,10 @@ static inline bool ni_cause_is_active(const struct ni_cause *c, uint32_t bin) {
  * fewer. There are steps without the cause near to such steps, so the cost is counted by the clock.
  */
 bool ni_cause_comes_and_goes(const struct ni_blame *b, const struct ni_cause *c);
+/* It is no chance, where the replay saw one block of steps only, in which it costs so much of the run. */
+static inline bool ni_cause_is_sure_once(const struct ni_cause *c, double cost) {
+  return (c->links && c->share >= NI_CAUSE_LINK_FAR) || cost >= NI_CAUSE_ONCE_COST;
+}
 /*
  * us[k]: how long bin k took; NAN: not known. The first and the last ones are not whole. Of islands: the
  * slowest one, without what it waits for others where they meet. 0 or -ENOMEM.

@@ -625,7 +625,7 @@ static bool is_worth_saying(const struct ni_blame *b, const struct ni_cause *c,
     return cost >= NI_SPELLS_COST;
   if (c->few)
     return cost >= NI_SPELLS_LONG_COST;
-  if (replay->blocks < 2 && cost < NI_CAUSE_ONCE_COST)
+  if (replay->blocks < 2 && !ni_cause_is_sure_once(c, cost))
     return false;
   if (c->rest && cost < NI_CAUSE_REST_COST)
     return false;

@@ -26,7 +26,10 @@
  * left.
  */
 #define LAUNCH_MOST 0.98f
+#define BURSTS_BEYOND 1.5f /* times what is largest elsewhere (find_largest_elsewhere()) */
 enum {
+  BURSTS_ELSEWHERE = 3,
+  BURSTS_OF = 20, /* bins: of fewer any few long ones are some that come and go */
   TEAM_FEW = 8,
   OTHERS = 256,  /* members that a rank's interval is compared with */
   SPREAD_MIN = 8 /* of fewer nobody knows how far they lie apart */
@@ -245,7 +248,7 @@ static void find_bursts(struct ni_lateness *w, float noise, enum ni_burst_shape 
     bool *hit = calloc(b->bins + 1, sizeof *hit); /* no memory: it is judged as one interval */
     const struct ni_bursts found =
         hit ? ni_find_bursts(seen, b->bins, noise, shape, hit) : (struct ni_bursts){0};
-    w->means[i] = found.area;
+    w->means[i] = w->burst_areas[(size_t)shape * b->n_ranks + w->c.member[i]] = found.area;
     const bool is_more = found.n && found.area > SINGLE_MORE * l->area;
     if (is_more)
       free(l->hit);
@@ -289,6 +292,42 @@ static void judge_bursts(struct ni_lateness *w, float noise) {
     }
   }
   free(masked);
+}
+
+/*
+ * Of the ranks on other hosts, whatever their work, the one with the third largest area. The two before it
+ * may be throttled as well.
+ */
+static float find_largest_elsewhere(const struct ni_lateness *w, uint32_t rank) {
+  const struct ni_blame *b = w->b;
+  const float *area = &w->burst_areas[(size_t)w->late[rank].shape * b->n_ranks];
+  float largest[BURSTS_ELSEWHERE] = {0};
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    float x = area[i];
+    if (isnan(x) || ni_blame_host(b, i) == ni_blame_host(b, rank))
+      continue;
+    for (int k = 0; k < BURSTS_ELSEWHERE; k++)
+      if (x > largest[k]) {
+        const float less = largest[k];
+        largest[k] = x;
+        x = less;
+      }
+  }
+  return largest[BURSTS_ELSEWHERE - 1];
+}
+
+/*
+ * Of a thousand ranks some have several long steps by chance, the more so in a run of a few steps. That grows
+ * with the ranks that are compared, and so does the largest area of those that have no bursts.
+ */
+static void clear_chance_bursts(struct ni_lateness *w) {
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    struct ni_rank_lateness *l = &w->late[i];
+    if (!l->bursts || l->area >= BURSTS_BEYOND * find_largest_elsewhere(w, i))
+      continue;
+    free(l->hit);
+    *l = (struct ni_rank_lateness){.n_peers = l->n_peers};
+  }
 }
 
 static void judge_rank(struct ni_lateness *w, uint32_t i, float noise) {
@@ -495,7 +534,7 @@ static int judge_members(struct ni_lateness *w, uint32_t cls, const uint32_t *te
     if (measure)
       keep_of_teams(w);
     const float noise = measure ? 0 : measure_rank_noise(w, each);
-    if (!measure && !again)
+    if (!measure && !again && b->bins >= BURSTS_OF)
       judge_bursts(w, noise);
     for (uint32_t i = 0; i < w->c.n && !measure; i++)
       judge_rank(w, i, noise);
@@ -543,18 +582,22 @@ static int judge_teams(struct ni_lateness *w) {
 }
 
 int ni_lateness_begin(struct ni_lateness *w, const struct ni_blame *b, const bool *crowded) {
-  *w = (struct ni_lateness){.b = b,
-                            .crowded = crowded,
-                            .late = calloc(b->n_ranks + 1, sizeof *w->late),
-                            .c.member = malloc((b->n_ranks + 1) * sizeof *w->c.member),
-                            .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w->scratch),
-                            .c.over_us = calloc(b->n_ranks + 1, sizeof *w->c.over_us),
-                            .c.seen_us = calloc(b->n_ranks + 1, sizeof *w->c.seen_us),
-                            .means = malloc((b->n_ranks + 1) * sizeof *w->means),
-                            .calls_us = malloc((b->n_ranks + 1) * sizeof *w->calls_us),
-                            .calls_times = malloc((b->n_ranks + 1) * sizeof *w->calls_times),
-                            .c.lead = calloc(b->n_ranks + 1, sizeof *w->c.lead)};
-  const bool has_room = w->late && w->scratch && w->means && w->calls_us && w->calls_times;
+  *w = (struct ni_lateness){
+      .b = b,
+      .crowded = crowded,
+      .late = calloc(b->n_ranks + 1, sizeof *w->late),
+      .c.member = malloc((b->n_ranks + 1) * sizeof *w->c.member),
+      .scratch = malloc((b->n_ranks + b->bins + 1) * sizeof *w->scratch),
+      .c.over_us = calloc(b->n_ranks + 1, sizeof *w->c.over_us),
+      .c.seen_us = calloc(b->n_ranks + 1, sizeof *w->c.seen_us),
+      .means = malloc((b->n_ranks + 1) * sizeof *w->means),
+      .burst_areas = malloc(((size_t)NI_BURST_SHAPES * b->n_ranks + 1) * sizeof *w->burst_areas),
+      .calls_us = malloc((b->n_ranks + 1) * sizeof *w->calls_us),
+      .calls_times = malloc((b->n_ranks + 1) * sizeof *w->calls_times),
+      .c.lead = calloc(b->n_ranks + 1, sizeof *w->c.lead)};
+  for (size_t i = 0; w->burst_areas && i < (size_t)NI_BURST_SHAPES * b->n_ranks; i++)
+    w->burst_areas[i] = NAN;
+  const bool has_room = w->late && w->scratch && w->means && w->calls_us && w->calls_times && w->burst_areas;
   const bool has_room_to_compare = w->c.member && w->c.over_us && w->c.seen_us && w->c.lead;
   return has_room && has_room_to_compare ? ni_launches_begin(&w->launches, b) : -ENOMEM;
 }
@@ -610,6 +653,8 @@ int ni_lateness_judge(struct ni_lateness *w) {
   int e = 0;
   for (uint32_t c = 0; e == 0 && c < b->n_classes && !b->waits_unseen; c++)
     e = judge_members(w, c, NULL, false);
+  if (e == 0)
+    clear_chance_bursts(w);
   if (e == 0 && (b->waits_unseen || b->teams_wait_unseen))
     e = judge_teams(w);
   if (e == 0)
@@ -634,6 +679,7 @@ void ni_lateness_end(struct ni_lateness *w) {
   free(w->c.over_us);
   free(w->c.seen_us);
   free(w->means);
+  free(w->burst_areas);
   free(w->calls_us);
   free(w->calls_times);
   free(w->c.lead);

@@ -39,6 +39,7 @@ struct ni_lateness {
   float *x;
   /* [rank][bin]: the same of all teams, while ranks are compared with their team; else NULL */
   float *of_teams;
+  float *burst_areas; /* [shape][rank]: of its bursts, or what chance makes look like them; NAN: not asked */
   float *scratch, *means;
   float *calls_us, *calls_times; /* by rank, of ni_calls_compare() */
   const bool *crowded;           /* bins in which the network was slow */

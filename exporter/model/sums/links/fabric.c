@@ -13,7 +13,10 @@
 /* A slowness that lasts has so much of the run behind its begin, and is there in so many of these bins. */
 #define LASTS_PART 0.25f
 #define LASTS_HIT 0.9f
-enum { FIRST_MIN = 2 }; /* bins that were quicker than all others; one may be the first step */
+enum {
+  FIRST_MIN = 2,      /* bins that were quicker than all others; one may be the first step */
+  PART_LINKS_MIN = 32 /* links that are alike, where they are asked by themselves */
+};
 
 struct fabric {
   const struct ni_blame *b;
@@ -21,6 +24,7 @@ struct fabric {
   float *ratio;          /* by bin: how slow most links are, beside their quiet time; NAN: not known */
   uint32_t *links, *ops; /* by bin: so many say it, by the shortest of so many operations */
   float *scratch;
+  uint32_t *order, n_order; /* links that are compared, by class */
   float noise;
   uint32_t hit, far, from,
       to;     /* bins in which it is slow; far slower than chance; the first, behind the last */
@@ -31,22 +35,72 @@ static bool is_of_fabric(const struct fabric *w, const struct ni_blame_link *l) 
   return l->host < 0 && ni_transfers_are_long(l, w->step_us);
 }
 
+static bool is_compared(const struct fabric *w, const struct ni_blame_link *l) {
+  return is_of_fabric(w, l) && ni_transfers_have_all_ranks(w->b, l);
+}
+
+static int compare_by_class(const void *a, const void *b, void *of) {
+  const struct ni_blame_link *link = of;
+  const uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+  if (link[i].cls != link[k].cls)
+    return link[i].cls < link[k].cls ? -1 : 1;
+  return i < k ? -1 : i > k;
+}
+
+static void order_links(struct fabric *w) {
+  for (uint32_t i = 0; i < w->b->n_links; i++)
+    if (is_compared(w, &w->b->link[i]))
+      w->order[w->n_order++] = i;
+  qsort_r(w->order, w->n_order, sizeof *w->order, compare_by_class, w->b->link);
+}
+
+/*
+ * How slow most links of order[from..to) are in the bin; NAN: not known. Fills n with how many say so.
+ */
+static float compare_links(struct fabric *w, uint32_t from, uint32_t to, uint32_t k, uint32_t *n) {
+  *n = 0;
+  for (uint32_t i = from; i < to; i++) {
+    const struct ni_blame_link *l = &w->b->link[w->order[i]];
+    if (!isnan(l->us[k]))
+      w->scratch[(*n)++] = l->us[k] / l->quiet_us;
+  }
+  return *n ? ni_blame_quantile(w->scratch, *n, 0.25) : NAN;
+}
+
+/*
+ * Where steps are as long as the network is slow, or longer, that is so for a part of a step: what a pipeline
+ * sends forward is slow, and what follows is not. Of so many links that are alike, and do the same in the
+ * same part of a step, most are not slow by chance.
+ */
+static float find_slowest_class(struct fabric *w, uint32_t k) {
+  float most = NAN;
+  for (uint32_t from = 0, to; from < w->n_order; from = to) {
+    const uint32_t cls = w->b->link[w->order[from]].cls;
+    uint32_t n;
+    for (to = from + 1; to < w->n_order && w->b->link[w->order[to]].cls == cls; to++) {}
+    if (to - from < PART_LINKS_MIN || cls == NI_BLAME_NONE)
+      continue;
+    const float ratio = compare_links(w, from, to, k, &n);
+    if (n >= PART_LINKS_MIN)
+      most = fmaxf(most, ratio);
+  }
+  return most;
+}
+
 /* judged: ranks that are. Of one link nobody can say whether it is all of them. */
 static void compare_bin(struct fabric *w, uint32_t judged, uint32_t k) {
   const struct ni_blame *b = w->b;
-  size_t n = 0;
   bool all = false;
-  for (uint32_t i = 0; i < b->n_links; i++) {
-    const struct ni_blame_link *l = &b->link[i];
-    if (!is_of_fabric(w, l) || !ni_transfers_have_all_ranks(b, l) || isnan(l->us[k]))
+  for (uint32_t i = 0; i < w->n_order; i++) {
+    const struct ni_blame_link *l = &b->link[w->order[i]];
+    if (isnan(l->us[k]))
       continue;
-    w->scratch[n++] = l->us[k] / l->quiet_us;
     w->ops[k] += l->ops ? l->ops[k] : 0;
     all |= l->n_ranks == judged;
   }
-  const bool is_known = n > 1 || (n == 1 && all);
-  w->ratio[k] = is_known ? ni_blame_quantile(w->scratch, n, 0.25) : NAN;
-  w->links[k] = (uint32_t)n;
+  const float ratio = compare_links(w, 0, w->n_order, k, &w->links[k]);
+  const bool is_known = w->links[k] > 1 || (w->links[k] == 1 && all);
+  w->ratio[k] = is_known ? fmaxf(ratio, find_slowest_class(w, k)) : NAN;
 }
 
 /* Exchanges of islands are few, and half of them can be slow: how far apart are those that are not? */
@@ -211,6 +265,7 @@ static int judge_fabric(struct fabric *w, struct ni_causes *out) {
   uint32_t judged = 0;
   for (uint32_t i = 0; i < b->n_ranks; i++)
     judged += b->rank[i].judged;
+  order_links(w);
   for (uint32_t k = 0; k < b->bins; k++)
     compare_bin(w, judged, k);
   w->noise = measure_noise(w);
@@ -228,13 +283,15 @@ int ni_find_congestion(const struct ni_blame *b, struct ni_causes *out) {
                      .ratio = malloc((b->bins + 1) * sizeof *w.ratio),
                      .links = calloc(b->bins + 1, sizeof *w.links),
                      .ops = calloc(b->bins + 1, sizeof *w.ops),
+                     .order = malloc((b->n_links + 1) * sizeof *w.order),
                      .scratch = malloc((b->n_links + b->bins + 1) * sizeof *w.scratch)};
   out->crowded = calloc(b->bins + 1, sizeof *out->crowded);
-  const bool had_room = w.ratio && w.links && w.ops && w.scratch;
+  const bool had_room = w.ratio && w.links && w.ops && w.order && w.scratch;
   const int e = had_room && out->crowded ? judge_fabric(&w, out) : -ENOMEM;
   free(w.ratio);
   free(w.links);
   free(w.ops);
+  free(w.order);
   free(w.scratch);
   return e;
 }

@@ -35,6 +35,7 @@ enum {
 
 struct judged_link {
   uint8_t state; /* enum link_state */
+  float noise;   /* from bin to bin (measure_noise()) */
   bool stops;    /* single operations of it stop (is_stopped()) */
   uint32_t from, to;
   float ratio; /* in those of from..to in which it is slow */
@@ -44,7 +45,7 @@ struct link_judge {
   const struct ni_blame *b;
   struct ni_causes *out;
   struct judged_link *link;
-  float *x; /* scratch: [2][bins] */
+  float *x; /* scratch: [2][bins], links */
   double step_us;
 };
 
@@ -88,19 +89,34 @@ static float find_excess_floor(const struct ni_blame_link *l) {
   return (find_least_excess(l) < NI_CAUSE_LINK - 1 ? NI_CAUSE_LINK_FLOOR_OF_MANY : NI_CAUSE_LINK_FLOOR) - 1;
 }
 
+struct slow_bins {
+  double sum, whole; /* of what transfers take longer, as shares; sum: clipped */
+  double most;       /* the largest one of sum */
+  uint32_t n;
+};
+
+static void add_slow_bin(struct slow_bins *s, float clipped, float whole) {
+  s->sum += clipped;
+  s->whole += whole;
+  s->most = fmax(s->most, clipped);
+  s->n++;
+}
+
 /*
- * Longer by so much in n bins than chance and stamps can make it; over the whole run it matters, or for a
- * while it is far off.
+ * Longer by so much in these bins than chance and stamps can make it; over the whole run it matters, also
+ * without the longest of them, or for a while it is far off.
  */
-static bool link_stands_out(const struct link_judge *w, const struct ni_blame_link *l, double sum, uint32_t n,
-                            float noise) {
-  const double mean = sum / n;
+static bool link_stands_out(const struct link_judge *w, const struct ni_blame_link *l,
+                            const struct slow_bins *s, float noise) {
+  const uint32_t n = s->n;
+  const double mean = s->sum / n;
   if (n < NI_CAUSE_BINS || mean < find_least_excess(l) || mean * l->baseline_us < find_least_us(w, l))
     return false;
   if (mean < NI_CAUSE_SIGMA * noise / sqrt(n))
     return false;
   const uint32_t known = ni_transfers_known(l->us, 0, w->b->bins);
-  return sum >= NI_CAUSE_LINK_OF_RUN * known || (mean >= NI_CAUSE_DROP && sum >= NI_CAUSE_DROPS);
+  const bool is_of_run = s->sum - s->most >= NI_CAUSE_LINK_OF_RUN * known;
+  return is_of_run || (mean >= NI_CAUSE_DROP && s->sum >= NI_CAUSE_DROPS);
 }
 
 /* One operation of the bin took far longer than the longest one usually does. */
@@ -153,48 +169,80 @@ static bool judge_stops(const struct link_judge *w, uint32_t link) {
   return j->stops = true;
 }
 
+/* It is compared with links that are like it. */
+static bool is_compared(const struct link_judge *w, const struct ni_blame_link *l) {
+  return ni_transfers_are_long(l, w->step_us) && ni_transfers_have_all_ranks(w->b, l) && l->alike >= 2;
+}
+
+/* By how much its transfers take longer than they should, from bin to bin. */
+static void fill_excess(const struct link_judge *w, const struct ni_blame_link *l, float *x) {
+  for (uint32_t k = 0; k < w->b->bins; k++)
+    x[k] = w->out->crowded[k] ? NAN : clip_excess(l->us[k] / l->baseline_us - 1);
+}
+
+/*
+ * How much links differ from bin to bin. A few bins tell a link's own noise badly, and of a thousand links
+ * some look far steadier than they are: by chance their largest mean is then no chance. So of many that are
+ * alike none is taken to be steadier than the middle one.
+ */
+static void measure_noise(const struct link_judge *w) {
+  const struct ni_blame *b = w->b;
+  float *x = w->x, *scratch = w->x + b->bins, *of_class = scratch + b->bins;
+  for (uint32_t i = 0; i < b->n_links; i++) {
+    w->link[i].noise = NAN;
+    if (!is_compared(w, &b->link[i]))
+      continue;
+    fill_excess(w, &b->link[i], x);
+    w->link[i].noise = ni_transfers_noise(x, b->bins, scratch);
+  }
+  for (uint32_t cls = 0; cls < NI_BLAME_LINK_CLASSES; cls++) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < b->n_links; i++)
+      if (b->link[i].cls == cls && !isnan(w->link[i].noise))
+        of_class[n++] = w->link[i].noise;
+    if (n < NI_CAUSE_LIKE_MIN)
+      continue;
+    const float usual = ni_blame_quantile(of_class, n, 0.5);
+    for (uint32_t i = 0; i < b->n_links; i++)
+      if (b->link[i].cls == cls)
+        w->link[i].noise = fmaxf(w->link[i].noise, usual);
+  }
+}
+
 static void judge_links(struct link_judge *w) {
   const struct ni_blame *b = w->b;
-  float *x = w->x, *scratch = w->x + b->bins;
+  float *x = w->x;
+  measure_noise(w);
   for (uint32_t i = 0; i < b->n_links; i++) {
     const struct ni_blame_link *l = &b->link[i];
     struct judged_link *j = &w->link[i];
-    double sum = 0, whole = 0, off = 0, off_whole = 0;
-    float noise, drop;
-    uint32_t n = 0, n_off = 0;
-    if (!ni_transfers_are_long(l, w->step_us) || !ni_transfers_have_all_ranks(w->b, l) || judge_stops(w, i) ||
-        l->alike < 2)
+    struct slow_bins in = {0}, off = {0};
+    const bool can_stop = ni_transfers_are_long(l, w->step_us) && ni_transfers_have_all_ranks(b, l);
+    if ((can_stop && judge_stops(w, i)) || !is_compared(w, l))
       continue;
-    for (uint32_t k = 0; k < b->bins; k++)
-      x[k] = w->out->crowded[k] ? NAN : clip_excess(l->us[k] / l->baseline_us - 1);
+    fill_excess(w, l, x);
     j->state = FINE;
     j->ratio = 1;
-    noise = ni_transfers_noise(x, b->bins, scratch);
-    drop = ni_transfers_drop_threshold(noise);
+    const float drop = ni_transfers_drop_threshold(j->noise);
     if (!ni_find_longest_above(x, b->bins, find_excess_floor(l), &j->from, &j->to))
       continue;
     for (uint32_t k = j->from; k < j->to; k++) {
       const float more = l->us[k] / l->baseline_us - 1;
       if (isnan(x[k]))
         continue;
-      sum += x[k];
-      whole += more;
-      n++;
-      if (x[k] >= drop) {
-        off += x[k];
-        off_whole += more;
-        n_off++;
-      }
+      add_slow_bin(&in, x[k], more);
+      if (x[k] >= drop)
+        add_slow_bin(&off, x[k], more);
     }
     const uint32_t near = ni_cause_near_end(b);
     if (j->from <= near || !ni_transfers_known(x, 1, j->from))
       j->from = 0;
     if (j->to + near >= b->bins || !ni_transfers_known(x, j->to, b->bins - 1))
       j->to = b->bins;
-    if (link_stands_out(w, l, sum, n, noise))
-      j->ratio = (float)(whole / n) + 1;
-    else if (n_off && link_stands_out(w, l, off, n_off, noise))
-      j->ratio = (float)(off_whole / n_off) + 1;
+    if (link_stands_out(w, l, &in, j->noise))
+      j->ratio = (float)(in.whole / in.n) + 1;
+    else if (off.n && link_stands_out(w, l, &off, j->noise))
+      j->ratio = (float)(off.whole / off.n) + 1;
     else
       continue;
     j->state = SLOW;
@@ -679,7 +727,7 @@ static uint32_t find_slowest(const struct link_judge *w) {
 int ni_find_slow_links(const struct ni_blame *b, struct ni_causes *out) {
   const uint32_t first = out->n;
   struct link_judge w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
-                         calloc(2 * (size_t)b->bins + 1, sizeof *w.x), ni_transfers_step_us(b)};
+                         calloc(2 * (size_t)b->bins + b->n_links + 1, sizeof *w.x), ni_transfers_step_us(b)};
   int e = w.link && w.x ? 0 : -ENOMEM;
   if (e == 0 && !out->crowded)
     e = ni_find_congestion(b, out);

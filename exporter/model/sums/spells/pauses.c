@@ -175,15 +175,41 @@ static uint32_t count_moments(const struct ni_rank_moments *p) {
   return n;
 }
 
-/* Most of what a rank pauses without a period comes in the steps of another host's rank that does so, too. */
+/* y does something else each so many steps, and this is one of them. */
+static bool is_in_period(const struct ni_rank_moments *y, uint32_t step) {
+  for (uint32_t k = 0; k < y->n; k++)
+    if (y->in[k] && y->at[k].step <= step + SAME_MOMENT && step <= y->at[k].step + SAME_MOMENT)
+      return true;
+  return false;
+}
+
+/* Most of what x pauses without a period, by its length, lies in the steps of y's period. */
+static bool shares_period(const struct ni_rank_moments *x, const struct ni_rank_moments *y) {
+  double all_us = 0, shared_us = 0;
+  for (uint32_t i = 0; i < x->n; i++) {
+    all_us += x->in[i] ? 0 : x->at[i].us;
+    shared_us += !x->in[i] && is_in_period(y, x->at[i].step) ? x->at[i].us : 0;
+  }
+  return shared_us > 0 && shared_us * 4 >= all_us * NI_MOMENTS_TOGETHER_OF_FOUR;
+}
+
+/* The same by their number: y has no period, either. */
+static bool pauses_with(const struct ni_rank_moments *x, const struct ni_rank_moments *y) {
+  return ni_moments_count_common(x, y, false, SAME_MOMENT) * 4 >=
+      count_moments(x) * NI_MOMENTS_TOGETHER_OF_FOUR;
+}
+
+/*
+ * Most of what a rank pauses without a period comes in the steps of another host's rank that does so, too, or
+ * that does something else each so many steps, as checkpoints: this one has missed some of them.
+ */
 static bool is_one_of_many(const struct ni_pause_judge *w, uint32_t rank) {
   const struct ni_rank_moments *x = &w->of[rank];
   for (uint32_t i = 0; i < w->b->n_ranks; i++) {
     const struct ni_rank_moments *y = &w->of[i];
-    if (!pauses_too_much(y) || ni_blame_host(w->b, i) == ni_blame_host(w->b, rank))
+    if (ni_blame_host(w->b, i) == ni_blame_host(w->b, rank))
       continue;
-    if (ni_moments_count_common(x, y, false, SAME_MOMENT) * 4 >=
-        count_moments(x) * NI_MOMENTS_TOGETHER_OF_FOUR)
+    if ((pauses_too_much(y) && pauses_with(x, y)) || (y->period.steps && shares_period(x, y)))
       return true;
   }
   return false;

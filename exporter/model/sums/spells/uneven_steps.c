@@ -21,8 +21,8 @@ static bool is_of_steps(const struct ni_cause *c) {
 #define MOST_RANKS 0.25
 
 /*
- * What a step takes beside operations in line. Not the own time that is compared among ranks: where operations
- * overlap the computing, that is what is left of it. NAN: not known.
+ * What a step takes beside operations in line. Not the own time that is compared among ranks: where
+ * operations overlap the computing, that is what is left of it. NAN: not known.
  */
 static float get_own_us(const struct ni_blame *b, uint32_t rank, uint32_t bin) {
   const struct ni_blame_cell *c = ni_blame_cell_at(b, rank, bin);
@@ -43,7 +43,7 @@ static float measure_usual_us(const struct ni_blame *b, uint32_t rank, float *sc
   return ni_blame_quantile(scratch, n, 0.5);
 }
 
-/* x: by how much nearly all ranks take longer in each bin than they usually do, as a share; NAN: not known. */
+/* x: by how much nearly all ranks take longer in each bin than usual, as a share; NAN: not known. */
 static void measure_common_excess(const struct ni_blame *b, const float *usual_us, float *scratch, float *x) {
   for (uint32_t k = 0; k < b->bins; k++) {
     size_t n = 0;

@@ -3,8 +3,8 @@
  *
  * Sentences are broken between words; what goes on stands under the text behind the line's label, such as
  * "problem". A line that begins with '{' is data and stays whole, and so does a command to paste. Where
- * standard output is a file or a pipe nothing changes, so that scripts see the same text whatever the terminal.
- * Threads: main, which writes; stdio's lock guards the rest.
+ * standard output is a file or a pipe nothing changes, so that scripts see the same text whatever the
+ * terminal. Threads: main, which writes; stdio's lock guards the rest.
  */
 #ifndef NI_TERMINAL_H
 #define NI_TERMINAL_H

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "exporter/model/sums/blame/lateness.h"
 #include "exporter/model/sums/blame/causes.h"
 #include "exporter/model/sums/blame/peer_groups.h"
 
@@ -456,8 +457,73 @@ static void test_late_together(void **state) {
   ni_causes_free(&found);
 }
 
+enum { TOGETHER_HOSTS = 4, TOGETHER_EACH = 4, TOGETHER_RANKS = 16, TOGETHER_BINS = 40, TOGETHER_SLOW = 2 };
+
+/*
+ * How many ranks are late together where those of one host take longer by `more` of what is usual, each a
+ * little more or less, from a bin on. named: another cause has one of them.
+ */
+static uint32_t count_together(const float more[TOGETHER_EACH], uint32_t from, bool named, bool unseen) {
+  static float beyond_us[TOGETHER_RANKS][TOGETHER_BINS];
+  struct ni_process process[TOGETHER_RANKS];
+  struct ni_blame_rank rank[TOGETHER_RANKS];
+  struct ni_rank_lateness late[TOGETHER_RANKS] = {0};
+  struct ni_lead lead[TOGETHER_RANKS] = {0};
+  float seen_us[TOGETHER_RANKS], scratch[TOGETHER_RANKS + TOGETHER_BINS], means[TOGETHER_RANKS];
+  struct ni_summary s = {.process = process, .n_hosts = TOGETHER_HOSTS};
+  struct ni_blame b = {.s = &s,
+                       .rank = rank,
+                       .n_ranks = TOGETHER_RANKS,
+                       .bins = TOGETHER_BINS,
+                       .bin_steps = 1,
+                       .beyond_us = beyond_us[0],
+                       .waits_unseen = unseen};
+  struct ni_lateness w = {
+      .b = &b, .late = late, .scratch = scratch, .means = means, .c = {.seen_us = seen_us, .lead = lead}};
+  struct ni_causes causes = {0};
+  uint32_t n = 0;
+  for (uint32_t r = 0; r < TOGETHER_RANKS; r++) {
+    const uint32_t host = r / TOGETHER_EACH;
+    process[r] = (struct ni_process){.host = host};
+    rank[r] = (struct ni_blame_rank){.process = r, .judged = true};
+    late[r].of_us = seen_us[r] = 1000;
+    for (uint32_t k = 0; k < TOGETHER_BINS; k++) {
+      const float noise = 0.4f * (float)((k * 7919 + r * 104729) % 11) - 2;
+      const bool is_slow = host == TOGETHER_SLOW && k >= from;
+      /* ranks lie 0.7 % apart, so five times that is more than any of them is late by */
+      beyond_us[r][k] = 3 * (float)(r * 5 % 8) + noise + (is_slow ? more[r % TOGETHER_EACH] * 1000 : 0);
+    }
+  }
+  struct ni_cause *c = named ? ni_cause_add(&causes, NI_FIND_UNEVEN, NI_LEVEL_RANK, 0) : NULL;
+  if (c)
+    assert_int_equal(ni_cause_add_item(c, TOGETHER_SLOW * TOGETHER_EACH + 1), 0);
+  assert_int_equal(ni_lateness_judge_hosts(&w, &causes), 0);
+  for (uint32_t r = 0; r < TOGETHER_RANKS; r++) {
+    assert_true(!late[r].together || r / TOGETHER_EACH == TOGETHER_SLOW);
+    assert_true(!late[r].together || (late[r].from == from && late[r].to == TOGETHER_BINS));
+    n += late[r].together;
+  }
+  ni_causes_free(&causes);
+  return n;
+}
+
+/* Of none of the four ranks it can be told that it is late; of all of them together it can. */
+static void test_late_host(void **state) {
+  (void)state;
+  static const float slow[TOGETHER_EACH] = {0.04f, 0.035f, 0.03f, 0.04f};
+  static const float one[TOGETHER_EACH] = {0.16f, 0, 0, 0},
+                     little[TOGETHER_EACH] = {0.015f, 0.015f, 0.015f, 0.015f};
+  assert_int_equal(count_together(slow, 0, false, false), TOGETHER_EACH);
+  assert_int_equal(count_together(slow, 15, false, false), TOGETHER_EACH);
+  assert_int_equal(count_together(one, 0, false, false), 0); /* it is that rank */
+  assert_int_equal(count_together(little, 0, false, false), 0);
+  assert_int_equal(count_together(slow, 0, true, false), 0); /* it is known why */
+  assert_int_equal(count_together(slow, 0, false, true), 0); /* they may wait */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_late_host),
       cmocka_unit_test(test_ring_is_no_pipeline),
       cmocka_unit_test(test_large_replica),
       cmocka_unit_test(test_host_of_stages),

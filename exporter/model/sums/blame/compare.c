@@ -11,8 +11,11 @@
 
 /* A rank is odd in a place if it takes so many times as long there, or as short, as it does elsewhere. */
 #define ODD_PLACE 1.25f
-/* Where more than one member in so many is odd the place is not compared. */
-enum { ODD_MOST = 4 };
+/*
+ * Where more than one member in so many is odd the place is not compared. Where so many others wait for the
+ * same as an odd member, and are not odd, that is not why it is.
+ */
+enum { ODD_MOST = 4, ALIKE_MIN = 2 };
 /* Times shorter than this part of half a step say nothing about what a place waits for. */
 #define ODD_LITTLE 0.02f
 /* Gaps that are longer by less say nothing about others that get ahead. */
@@ -98,16 +101,32 @@ static bool waits_for_as_much(const struct member_place *x, const struct member_
   return x->name == most->name || is_more;
 }
 
+/* It takes far longer there than it does elsewhere, or shorter. */
+static bool is_odd_there(const struct member_place *x, float baseline, float little, const float *middle) {
+  const float times = (x->usual_us + little) / (baseline + little) / middle[x->rank];
+  return !(times <= ODD_PLACE && times * ODD_PLACE >= 1);
+}
+
 struct compared_places {          /* of one rank, sums over its places in a step */
   float level_us;                 /* the baselines of those that it has */
   float over_us;                  /* what it takes longer; NAN: nothing is compared */
   float compared_us, left_out_us; /* what it takes in those that are compared, and in those that are not */
 };
 
+/* Others that wait for the same as this one there, and take as long as elsewhere. */
+static uint32_t count_alike(const struct member_place *at, size_t n, const struct member_place *x,
+                            float baseline, float little, const float *middle) {
+  uint32_t alike = 0;
+  for (size_t i = 0; i < n; i++)
+    alike += at[i].name == x->name && !is_odd_there(&at[i], baseline, little, middle);
+  return alike;
+}
+
 /*
  * Adds what the members take longer in one place. A member is odd if it takes far longer or shorter there
  * than it does elsewhere: it may wait for something else. Where many are odd the place is not compared at
- * all. Else an odd member is left out if it does wait for something else than most.
+ * all. Else an odd member is left out if it does wait for something else than most, unless others that wait
+ * for the same are not odd.
  */
 static void add_place_excess(struct member_place *at, size_t n, float little, const float *middle,
                              struct compared_places *sums) {
@@ -116,8 +135,7 @@ static void add_place_excess(struct member_place *at, size_t n, float little, co
   size_t odd = 0;
   for (int pass = 0; pass < 2; pass++)
     for (size_t i = 0; i < n; i++) {
-      const float times = (at[i].usual_us + little) / (baseline + little) / middle[at[i].rank];
-      const bool is_odd = !(times <= ODD_PLACE && times * ODD_PLACE >= 1);
+      const bool is_odd = is_odd_there(&at[i], baseline, little, middle);
       if (pass == 0 && (odd += is_odd) * ODD_MOST > n)
         return;
       if (pass == 0)
@@ -125,7 +143,8 @@ static void add_place_excess(struct member_place *at, size_t n, float little, co
       at[i].times = at[i].mean_us - at[n == 2 ? 0 : (n - 1) / 4].mean_us;
       struct compared_places *x = &sums[at[i].rank];
       x->level_us += baseline;
-      if (is_odd && !waits_for_as_much(&at[i], most, baseline)) {
+      const bool is_alone = is_odd && !waits_for_as_much(&at[i], most, baseline);
+      if (is_alone && count_alike(at, n, &at[i], baseline, little, middle) < ALIKE_MIN) {
         x->left_out_us += at[i].usual_us;
         continue;
       }

@@ -213,7 +213,7 @@ static void put_uneven(struct ni_put_text *w, const struct ni_blame *b, const st
   if (c->level == NI_LEVEL_JOB) {
     ni_put(w,
            "steps differ: in %u of %u all ranks take longer, by %s in the mean, as where a batch has longer ",
-           c->bins_hit, b->steps, ni_duration_text(c->excess_us, time));
+           c->bins_hit, b->steps, ni_duration_text(c->cost_us / c->bins_hit, time));
     ni_put(w, "sequences; uneven work, not slow ranks");
     return;
   }

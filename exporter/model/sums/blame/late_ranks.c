@@ -84,6 +84,10 @@ static int append_ranks(struct ni_cause *c, const struct ni_lateness *w,
 static bool is_late_on(const struct ni_lateness *w, uint32_t rank, uint32_t host) {
   return ni_blame_host(w->b, rank) == host && w->late[rank].late;
 }
+/* So it is, or nearly so, beside others of its host that are. */
+static bool is_late_with(const struct ni_lateness *w, uint32_t rank, uint32_t host) {
+  return is_late_on(w, rank, host) || (ni_blame_host(w->b, rank) == host && w->late[rank].together);
+}
 static bool launches_late_on(const struct ni_lateness *w, uint32_t rank, uint32_t host) {
   return ni_blame_host(w->b, rank) == host && w->late[rank].launch;
 }
@@ -212,7 +216,7 @@ static void clear_host(struct ni_lateness *w, uint32_t host, bool bursts) {
     if (bursts)
       l->bursts = 0;
     else
-      l->late = l->launch = false;
+      l->late = l->launch = l->together = false;
   }
 }
 
@@ -224,6 +228,7 @@ static int name_late_hosts(struct ni_lateness *w, struct ni_causes *out,
                            bool (*belongs)(const struct ni_lateness *, uint32_t, uint32_t)) {
   const struct ni_blame *b = w->b;
   const bool bursts = belongs == has_bursts_on;
+  const bool is_by_own_time = belongs == is_late_on || belongs == is_late_with;
   int e = 0;
   for (uint32_t h = 0; e == 0 && h < b->s->n_hosts; h++) {
     struct host_lateness x = sum_up_host(w, h, belongs);
@@ -235,7 +240,7 @@ static int name_late_hosts(struct ni_lateness *w, struct ni_causes *out,
     }
     if (x.launched && is_late_by_work(w, h))
       continue;
-    if (belongs == is_late_on && count_later_elsewhere(w, h, &x) >= LATER_MIN)
+    if (is_by_own_time && count_later_elsewhere(w, h, &x) >= LATER_MIN)
       continue; /* what the host's ranks have in common is not what makes ranks late here */
     const bool launch = x.launched * 2 >= x.n;
     if (belongs == is_slow_on)
@@ -251,8 +256,8 @@ static int name_late_hosts(struct ni_lateness *w, struct ni_causes *out,
     c->seen_us = launch ? 0 : x.seen_us / (float)x.n;
     c->launch = launch;
     c->calls = x.slow_cpus * 2 >= x.n ? x.calls / (float)x.slow_cpus : 0;
-    c->rest = belongs == is_late_on;
-    if (belongs == is_late_on)
+    c->rest = is_by_own_time;
+    if (is_by_own_time)
       c->lead = (struct ni_lead){.part = x.lead.part / (float)x.n, .apart = x.lead.apart / (float)x.n};
     for (uint32_t i = 0; i < b->n_ranks; i++)
       if (ni_blame_host(b, i) == h)
@@ -585,6 +590,10 @@ int ni_find_late_ranks(const struct ni_blame *b, struct ni_causes *out) {
     e = name_late_hosts(&w, out, is_slow_on);
   if (e == 0)
     e = name_late_hosts(&w, out, is_late_on);
+  if (e == 0)
+    e = ni_lateness_judge_hosts(&w, out);
+  if (e == 0)
+    e = name_late_hosts(&w, out, is_late_with);
   if (e == 0)
     e = name_late_together(&w, out);
   if (e == 0)

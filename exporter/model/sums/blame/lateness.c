@@ -27,6 +27,10 @@
  */
 #define LAUNCH_MOST 0.98f
 #define BURSTS_BEYOND 1.5f /* times what is largest elsewhere (find_largest_elsewhere()) */
+/* So many of the ranks of other hosts are below what a rank of a host has that is late as a whole, */
+#define HIGH_ELSEWHERE 0.9
+/* and its mean is so many times as far from them as they are from each other. */
+#define TOGETHER_APART 3.0f
 enum {
   BURSTS_ELSEWHERE = 3,
   BURSTS_OF = 20, /* bins: of fewer any few long ones are some that come and go */
@@ -538,6 +542,8 @@ static int judge_members(struct ni_lateness *w, uint32_t cls, const uint32_t *te
       judge_bursts(w, noise);
     for (uint32_t i = 0; i < w->c.n && !measure; i++)
       judge_rank(w, i, noise);
+    for (uint32_t i = 0; i < w->c.n && !again; i++)
+      w->late[w->c.member[i]].of_us = w->c.of_us;
   }
   free(w->x);
   free(each);
@@ -667,6 +673,163 @@ int ni_lateness_judge(struct ni_lateness *w) {
   }
   clear_unknown_gaps(w);
   return e;
+}
+
+/* Own time of the rank in a bin beyond that of its like, as a part of what is usual; NAN: not compared. */
+static float get_beyond(const struct ni_lateness *w, uint32_t rank, uint32_t bin) {
+  const float of_us = w->late[rank].of_us;
+  return of_us > 0 ? fminf(w->b->beyond_us[(size_t)rank * w->b->bins + bin] / of_us, 1) : NAN;
+}
+
+static bool is_compared(const struct ni_lateness *w, uint32_t rank) {
+  const struct ni_blame_rank *o = &w->b->rank[rank];
+  return o->judged && !o->gaps_unknown && w->late[rank].of_us > 0;
+}
+
+static float get_beyond_mean(const struct ni_lateness *w, uint32_t rank, uint32_t from, uint32_t to) {
+  double sum = 0;
+  uint32_t n = 0;
+  for (uint32_t k = from; k < to; k++) {
+    const float x = get_beyond(w, rank, k);
+    sum += isnan(x) ? 0 : x;
+    n += !isnan(x);
+  }
+  return n ? (float)(sum / n) : NAN;
+}
+
+/* row: the mean of the host's ranks in each bin. Returns how many of them are compared. */
+static uint32_t fill_host_row(const struct ni_lateness *w, uint32_t host, float *row) {
+  const struct ni_blame *b = w->b;
+  uint32_t ranks = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++)
+    ranks += is_compared(w, i) && ni_blame_host(b, i) == host;
+  for (uint32_t k = 0; k < b->bins; k++) {
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->n_ranks; i++) {
+      const bool is_there = is_compared(w, i) && ni_blame_host(b, i) == host;
+      const float x = is_there ? get_beyond(w, i, k) : NAN;
+      sum += isnan(x) ? 0 : x;
+      n += !isnan(x);
+    }
+    row[k] = n ? (float)(sum / n) : NAN;
+  }
+  return ranks;
+}
+
+/* Something else was found of one of its ranks, or most of them are late by themselves. */
+static bool is_host_told(const struct ni_lateness *w, uint32_t host) {
+  uint32_t late = 0, ranks = 0;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    if (!w->b->rank[i].judged || ni_blame_host(w->b, i) != host)
+      continue;
+    const struct ni_rank_lateness *l = &w->late[i];
+    if (l->launch || l->bursts || l->calls > 0)
+      return true;
+    ranks++;
+    late += l->late;
+  }
+  return (float)late >= NI_CAUSE_OF_HOST * (float)ranks;
+}
+
+/* Some of its ranks have been named. */
+static bool is_host_named(const struct ni_lateness *w, uint32_t host, const struct ni_causes *named) {
+  for (uint32_t i = 0; i < named->n; i++)
+    for (uint32_t k = 0; k < named->item[i].n_items && !named->item[i].links; k++)
+      if (ni_blame_host(w->b, named->item[i].item[k]) == host)
+        return true;
+  return false;
+}
+
+/* Ranks of other hosts in these bins. */
+struct elsewhere {
+  uint32_t n;
+  float middle, high; /* nine in ten are below */
+  float apart;
+};
+
+static struct elsewhere measure_elsewhere(const struct ni_lateness *w, uint32_t host, uint32_t from,
+                                          uint32_t to) {
+  struct elsewhere x = {0};
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    const bool is_other = is_compared(w, i) && ni_blame_host(w->b, i) != host;
+    const float mean = is_other ? get_beyond_mean(w, i, from, to) : NAN;
+    if (!isnan(mean))
+      w->means[x.n++] = mean;
+  }
+  x.high = ni_blame_quantile(w->means, x.n, HIGH_ELSEWHERE);
+  x.middle = ni_blame_quantile(w->means, x.n, 0.5);
+  x.apart = measure_apart(w->means, x.n);
+  return x;
+}
+
+/* What ranks of a host are late by together, in bins from..to. */
+static void set_together(struct ni_lateness *w, uint32_t host, uint32_t from, uint32_t to, float usual) {
+  const uint32_t near = ni_cause_near_end(w->b);
+  for (uint32_t i = 0; i < w->b->n_ranks; i++) {
+    struct ni_rank_lateness *l = &w->late[i];
+    if (l->late || !is_compared(w, i) || ni_blame_host(w->b, i) != host)
+      continue;
+    const float share = get_beyond_mean(w, i, from, to) - usual;
+    l->together = true;
+    l->from = from <= near ? 0 : from;
+    l->to = to + near >= w->b->bins ? w->b->bins : to;
+    l->share = share;
+    l->excess_us = share * l->of_us;
+    l->of_gaps = l->excess_us / w->c.seen_us[i];
+    l->seen_us = w->c.seen_us[i];
+    l->lead = w->c.lead[i];
+    l->n_peers = w->b->n_ranks;
+  }
+}
+
+/*
+ * The mean of n ranks differs by less from host to host than one rank does from another. So a host is late
+ * that is NI_CAUSE_OWN longer and TOGETHER_APART times as far as single ranks lie apart, where nearly all of
+ * its ranks are beyond nearly all others: chance does not put them on one host.
+ */
+static void judge_host(struct ni_lateness *w, uint32_t host, float *row) {
+  const struct ni_blame *b = w->b;
+  uint32_t from, to, beyond = 0;
+  const uint32_t ranks = fill_host_row(w, host, row);
+  if (ranks < 2 || is_host_told(w, host) || !find_late_interval(row, b->bins, &from, &to))
+    return;
+  const float mean = get_interval_mean(row, from, to);
+  const struct elsewhere others = measure_elsewhere(w, host, from, to);
+  if (isnan(mean) || to - from < NI_CAUSE_BINS || others.n < SPREAD_MIN)
+    return;
+  float most = 0;
+  for (uint32_t i = 0; i < b->n_ranks; i++) {
+    if (!is_compared(w, i) || ni_blame_host(b, i) != host)
+      continue;
+    const float mine = get_beyond_mean(w, i, from, to);
+    beyond += mine > others.high;
+    most = fmaxf(most, mine - others.middle);
+  }
+  size_t n = 0;
+  for (uint32_t k = from + 1; k < to; k++)
+    if (!isnan(row[k]) && !isnan(row[k - 1]))
+      w->scratch[n++] = fabsf(row[k] - row[k - 1]);
+  const float noise = n ? ni_blame_quantile(w->scratch, n, 0.5) * NI_CAUSE_NOISE : INFINITY;
+  const float more = mean - others.middle;
+  const float least = fmaxf(fmaxf(NI_CAUSE_OWN, TOGETHER_APART * others.apart),
+                            NI_CAUSE_SIGMA * noise / sqrtf((float)(to - from)));
+  const bool is_long = more * (float)(to - from) >= NI_CAUSE_OF_RUN * (float)b->bins;
+  const bool are_alike = most <= NI_CAUSE_OF_HOST_MOST * more;
+  if (more >= least && is_long && are_alike && (float)beyond >= NI_CAUSE_OF_HOST * (float)ranks)
+    set_together(w, host, from, to, others.middle);
+}
+
+int ni_lateness_judge_hosts(struct ni_lateness *w, const struct ni_causes *named) {
+  const struct ni_blame *b = w->b;
+  if (b->waits_unseen || b->teams_wait_unseen || b->island)
+    return 0;
+  float *row = malloc((b->bins + 1) * sizeof *row);
+  for (uint32_t h = 0; row && h < b->s->n_hosts; h++)
+    if (!is_host_named(w, h, named))
+      judge_host(w, h, row);
+  free(row);
+  return row ? 0 : -ENOMEM;
 }
 
 void ni_lateness_end(struct ni_lateness *w) {

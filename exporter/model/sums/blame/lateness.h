@@ -17,6 +17,8 @@
 
 struct ni_rank_lateness { /* what one rank shows */
   bool late, launch;
+  /* not late enough by itself, but all of its host is (ni_lateness_judge_hosts()); filled as of a late one */
+  bool together;
   bool of_team;  /* of late: beside its team, where what all of a team wait for may not be in the logs */
   bool no_peers; /* of launch: it was compared with ranks that do other work */
   uint32_t from, to;
@@ -25,6 +27,7 @@ struct ni_rank_lateness { /* what one rank shows */
   enum ni_burst_shape shape;
   bool *hit;
   float excess_us, share, of_gaps, seen_us;
+  float of_us; /* what `share` is a part of; 0: it was not compared */
   struct ni_lead lead;
   uint32_t n_peers;
   float calls; /* of launch: its CPU takes so many times as long from call to call; 0: as long as others */
@@ -49,6 +52,12 @@ struct ni_lateness {
 int ni_lateness_begin(struct ni_lateness *w, const struct ni_blame *b, const bool *crowded);
 /* Fills late of all ranks, and b->beyond_us for the heat map (evidence/lateness_map.h). 0 or -ENOMEM. */
 int ni_lateness_judge(struct ni_lateness *w);
+/*
+ * Hosts whose ranks are late together, though most of them are not by themselves, as where all GPUs of a host
+ * are a few percent slower: fills `together` of these ranks. named: hosts and replicas that are; nothing more
+ * is said of theirs. 0 or -ENOMEM.
+ */
+int ni_lateness_judge_hosts(struct ni_lateness *w, const struct ni_causes *named);
 void ni_lateness_end(struct ni_lateness *w);
 
 #endif

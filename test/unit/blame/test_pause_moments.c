@@ -111,53 +111,6 @@ static void test_uneven_steps(void **state) {
   ni_causes_free(&x.out);
 }
 
-/*
- * Steps of 100 ms, some of 110 ms on `longer` ranks; of these 20 ms are spent in operations in line, on the
- * other ranks whatever is left.
- */
-static void set_longer_steps(struct long_pauses *x, const uint32_t *steps, uint32_t n, uint32_t longer) {
-  begin_long_pauses(x);
-  for (uint32_t r = 0; r < LONG_RANKS; r++) {
-    int64_t at_us = 1;
-    for (uint32_t k = 0, i = 0; k < LONG_STEPS; k++) {
-      const bool is_longer = i < n && steps[i] == k;
-      const float noise_us = 100 * (float)((k * 7919 + r * 104729) % 5);
-      x->cell[r][k].start_ns = 1000 * at_us;
-      x->cell[r][k].exposed = 20e3f + (is_longer && r >= longer ? 10e3f : 0);
-      at_us += (is_longer ? 110000 : 100000) + (int64_t)noise_us;
-      i += is_longer;
-    }
-  }
-}
-
-/* In some steps all places are a tenth longer, which is no pause in any of them. */
-static void test_longer_steps(void **state) {
-  (void)state;
-  static const uint32_t steps[] = {5, 7, 9, 20, 27, 30, 45, 51, 53};
-  enum { N = sizeof steps / sizeof *steps };
-  struct long_pauses x;
-  set_longer_steps(&x, steps, N, LONG_RANKS);
-  struct ni_cause *pauses = ni_cause_add(&x.out, NI_FIND_UNEVEN, NI_LEVEL_JOB, 0);
-  assert_non_null(pauses->at = calloc(LONG_STEPS + 1, sizeof *pauses->at));
-  pauses->to = LONG_STEPS;
-  pauses->at[33] = true; /* what pauses say is less sure */
-  assert_int_equal(ni_find_uneven_steps(&x.b, &x.out), 0);
-  ni_settle_uneven_steps(&x.b, &x.out);
-  assert_int_equal(x.out.n, 1);
-  assert_int_equal(x.out.item[0].bins_hit, N);
-  for (uint32_t i = 0; i < N; i++)
-    assert_true(x.out.item[0].at[steps[i]]);
-  ni_causes_free(&x.out);
-
-  set_longer_steps(&x, steps, N, LONG_RANKS / 2); /* half of the ranks wait for the others */
-  assert_int_equal(ni_find_uneven_steps(&x.b, &x.out), 0);
-  assert_int_equal(x.out.n, 0);
-  set_longer_steps(&x, steps, N, LONG_RANKS);
-  x.b.waits_unseen = true; /* all may wait for one of them */
-  assert_int_equal(ni_find_uneven_steps(&x.b, &x.out), 0);
-  assert_int_equal(x.out.n, 0);
-}
-
 /* More pauses than are kept: the bins say when the rest were. Where records are missing none of them counts. */
 static void test_more_pauses_than_kept(void **state) {
   (void)state;
@@ -184,7 +137,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_period_of_rank),
       cmocka_unit_test(test_uneven_steps),
-      cmocka_unit_test(test_longer_steps),
       cmocka_unit_test(test_more_pauses_than_kept),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

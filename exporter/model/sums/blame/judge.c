@@ -226,8 +226,6 @@ static int judge_ranks(struct ni_blame *b, struct ni_summary *s) {
   if (e == 0)
     ni_find_busy_host(b, &causes);
   if (e == 0)
-    e = ni_find_uneven_steps(b, &causes);
-  if (e == 0)
     ni_settle_uneven_steps(b, &causes);
   if (e == 0)
     e = fill_steps(b, s);

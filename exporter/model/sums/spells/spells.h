@@ -97,11 +97,6 @@ void ni_drop_waiting_hosts(const struct ni_blame *b, struct ni_causes *causes);
  */
 bool ni_is_team_wait(const struct ni_blame *b, uint32_t rank, uint32_t step);
 /*
- * Steps in which nearly all ranks compute longer than usual, in all that they do: no place of a step need be
- * longer by as much as a pause is. They take the place of those that ni_find_pauses() found.
- */
-int ni_find_uneven_steps(const struct ni_blame *b, struct ni_causes *causes);
-/*
  * Leaves of steps that have more to do than others those that nothing else explains, and removes the cause
  * where they are few. After all others are found.
  */

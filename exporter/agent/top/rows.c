@@ -84,56 +84,118 @@ static void append_ranks(struct ni_put_text *w, struct ni_top_rank *const *first
     ni_put(w, ", +%zu", behind - named);
 }
 
-/*
- * Finds who waits for whom. Ranks that have not come to the call that another rank of the communicator is in
- * are at the beginning of a list ordered by `collectives`.
- */
-static void find_waiting(struct ni_top *t, size_t n) {
-  double least_s = (t->nodes > 1 ? APART_MS : ONE_LOOK_MS) / 1e3, longest = 0;
-  *t->waits = 0;
-  qsort(t->by_comm, n, sizeof *t->by_comm, by_collectives);
-  for (size_t from = 0, to; from < n; from = to) {
-    struct ni_top_rank **first = t->by_comm + from;
-    const struct ni_top_rank *oldest = NULL;
-    double most = -1, long_most = -1;
-    size_t waiting = 0, for_oldest = 0;
-    for (to = from; to < n && is_same_comm(*first, t->by_comm[to]) == 0;)
-      to++;
-    for (size_t i = from, behind; i < to; i++) {
-      struct ni_top_rank *r = t->by_comm[i];
-      struct ni_put_text w = {r->waits, sizeof r->waits};
-      bool inside = r->alive != 0 && r->call < r->collectives && r->age >= least_s;
-      if (!inside || strcmp(r->function, "Send") == 0 || strcmp(r->function, "Recv") == 0)
-        continue;
-      ni_array_search(behind, to - from, first[behind]->collectives <= r->call);
-      append_ranks(&w, first, behind, false);
-      most = fmax(most, r->call);
-      if (!behind || !(r->age >= LONG_S))
-        continue;
-      long_most = fmax(long_most, r->call);
-      waiting++;
-      if (!oldest || r->age > oldest->age) {
-        oldest = r;
-        for_oldest = behind;
-      }
-    }
-    for (size_t i = from; i < to && t->by_comm[i]->collectives <= most; i++)
-      if (t->by_comm[i]->alive != 0)
-        t->by_comm[i]->tone = t->by_comm[i]->collectives <= long_most ? NI_TOP_CULPRIT : NI_TOP_WAITED;
-    if (!oldest || oldest->age <= longest)
-      continue;
-    struct ni_put_text w = {t->waits, sizeof t->waits};
-    char text[32];
-    longest = oldest->age;
-    ni_put(&w, "job %s: %zu %s in %s of %s for %s; not there: ", oldest->label, waiting,
-           ni_plural(waiting, "rank waits", "ranks wait"), oldest->function,
-           *oldest->comm ? oldest->comm : oldest->comm_id, ni_duration_text(oldest->age * 1e6, text));
-    append_ranks(&w, first, for_oldest, true);
-  }
-}
-
 static uint64_t hash_numbered(uint64_t name, double number) {
   return ni_hash(name, (uint64_t)(int64_t)(number >= 0 ? number : -1));
+}
+
+/* Of one communicator: who has waited there for the longest of those that wait for 5 s. */
+struct long_wait {
+  struct ni_top_rank *const *first; /* those of the communicator, by `collectives` */
+  const struct ni_top_rank *oldest; /* NULL: nobody */
+  size_t waiting, behind; /* how many wait; so many from the first on have not come to the oldest's call */
+};
+
+static bool is_inside(const struct ni_top_rank *r, double least_s) {
+  const bool is_message = strcmp(r->function, "Send") == 0 || strcmp(r->function, "Recv") == 0;
+  return r->alive != 0 && r->call < r->collectives && r->age >= least_s && !is_message;
+}
+
+/* A rank of a job, in whichever communicator. Its number there is of that communicator alone. */
+static uint64_t name_rank(const struct ni_top_rank *r) {
+  return hash_numbered(ni_hash_text(ni_hash_text(1, r->label), r->node), r->rank);
+}
+
+/*
+ * Finds who waits for whom in the communicator of n rows from first on. Ranks that have not come to the call
+ * that another rank of it is in are at the beginning of a list ordered by `collectives`. waits: ranks that
+ * wait for somebody are added; without memory one is not, and then counts as one that others wait for.
+ */
+static struct long_wait find_waits_of_comm(struct ni_top_rank **first, size_t n, double least_s,
+                                           struct ni_map *waits) {
+  struct long_wait l = {.first = first};
+  double most = -1, long_most = -1;
+  for (size_t i = 0, behind; i < n; i++) {
+    struct ni_top_rank *r = first[i];
+    struct ni_put_text w = {r->waits, sizeof r->waits};
+    if (!is_inside(r, least_s))
+      continue;
+    ni_array_search(behind, n, first[behind]->collectives <= r->call);
+    append_ranks(&w, first, behind, false);
+    most = fmax(most, r->call);
+    if (behind && r->rank >= 0)
+      (void)ni_map_find_or_add(waits, name_rank(r), 0, 0);
+    if (!behind || !(r->age >= LONG_S))
+      continue;
+    long_most = fmax(long_most, r->call);
+    l.waiting++;
+    if (!l.oldest || r->age > l.oldest->age) {
+      l.oldest = r;
+      l.behind = behind;
+    }
+  }
+  for (size_t i = 0; i < n && first[i]->collectives <= most; i++)
+    if (first[i]->alive != 0)
+      first[i]->tone = first[i]->collectives <= long_most ? NI_TOP_CULPRIT : NI_TOP_WAITED;
+  return l;
+}
+
+/*
+ * Ranks that have not come and that wait for nobody elsewhere go to the front of `named`, which has room for
+ * all of the communicator. Returns how many they are; 0: each of them waits for others.
+ */
+static size_t find_culprits(const struct long_wait *l, const struct ni_map *waits,
+                            struct ni_top_rank **named) {
+  size_t n = 0;
+  for (size_t i = 0; i < l->behind; i++)
+    if (l->first[i]->rank < 0 || ni_map_get(waits, name_rank(l->first[i]), 0) < 0)
+      named[n++] = l->first[i];
+  return n;
+}
+
+static void say_wait(struct ni_top *t, const struct long_wait *l, struct ni_top_rank *const *named,
+                     size_t n) {
+  const struct ni_top_rank *oldest = l->oldest;
+  struct ni_put_text w = {t->waits, sizeof t->waits};
+  char text[32];
+  ni_put(&w, "job %s: %zu %s in %s of %s for %s; not there: ", oldest->label, l->waiting,
+         ni_plural(l->waiting, "rank waits", "ranks wait"), oldest->function,
+         *oldest->comm ? oldest->comm : oldest->comm_id, ni_duration_text(oldest->age * 1e6, text));
+  append_ranks(&w, named, n, true);
+}
+
+/*
+ * Says for whom the others wait: of the communicators in which somebody is missing who waits for nobody else,
+ * in the one that waits for the longest. Where each waits for another one, in the one that waits for longest.
+ */
+static void find_waiting(struct ni_top *t, size_t n) {
+  const double least_s = (t->nodes > 1 ? APART_MS : ONE_LOOK_MS) / 1e3;
+  struct long_wait *of = malloc((n + 1) * sizeof *of);
+  struct ni_top_rank **named = malloc((n + 1) * sizeof *named);
+  struct ni_map waits = {0};
+  size_t n_comms = 0;
+  double longest = 0;
+  bool is_root = false;
+  *t->waits = 0;
+  qsort(t->by_comm, n, sizeof *t->by_comm, by_collectives);
+  for (size_t from = 0, to; of && from < n; from = to) {
+    for (to = from; to < n && is_same_comm(t->by_comm[from], t->by_comm[to]) == 0;)
+      to++;
+    of[n_comms++] = find_waits_of_comm(t->by_comm + from, to - from, least_s, &waits);
+  }
+  for (size_t i = 0; named && i < n_comms; i++) {
+    const struct long_wait *l = &of[i];
+    const size_t culprits = l->oldest ? find_culprits(l, &waits, named) : 0;
+    const bool is_better =
+        l->oldest && (culprits > 0) >= is_root && ((culprits > 0) > is_root || l->oldest->age > longest);
+    if (!is_better)
+      continue;
+    longest = l->oldest->age;
+    is_root = culprits > 0;
+    say_wait(t, l, is_root ? named : l->first, is_root ? culprits : l->behind);
+  }
+  ni_map_free(&waits);
+  free(named);
+  free(of);
 }
 
 /* Is the rank to be shown? */

@@ -114,6 +114,27 @@ says out '^77 +8 .* r0, r1, r2, \+5$' '^77 +9 .* r0, r1, r2, \+5$' '^77 +10 .*19
 for n in 0 1; do sed 's/"hang": "[^"]*"/"hang": null/' "$TMP/web/s$n" >"$TMP/web/u$n"; done
 top 0 "u0 u1" --once
 says out '^job 77: 6 ranks wait in AllReduce of dp0 for 46.0 s; not there: rank 1 \(n0\), rank 7 \(n1\)$'
+# A rank that is missing because it waits for another one is not named: that one is.
+python3 - "$TMP/web" <<'END'
+import json, sys
+d = json.load(open(sys.argv[1] + "/u0"))
+row = d["ranks"][0]
+world = [dict(row, rank=r, collectives=901 if r < 2 else 900, call=900 if r < 2 else None, age_s=50 if r < 2 else None)
+         for r in range(4)]
+tp1 = [dict(row, rank=r, comm="tp1", comm_id="0xtp1", comm_rank=r - 2, collectives=21 if r == 2 else 20,
+            call=20 if r == 2 else None, age_s=40 if r == 2 else None) for r in (2, 3)]
+d["ranks"] = world + tp1
+json.dump(d, open(sys.argv[1] + "/chain", "w"))
+# Each waits for the other: then it is said who waits for the longest.
+d["ranks"] = world[:2] + [dict(x, call=899, age_s=30) for x in world[2:]] + tp1[:1] + \
+    [dict(row, rank=r, comm="tp2", comm_id="0xtp2", comm_rank=0, collectives=21 if r == 3 else 20,
+          call=20 if r == 3 else None, age_s=20 if r == 3 else None) for r in (2, 3)] + tp1[1:]
+json.dump(d, open(sys.argv[1] + "/ring", "w"))
+END
+top 0 chain --once
+says out '^job 77: 2 ranks wait in AllReduce of dp0 for 50.0 s; not there: rank 3 \(n0\)$'
+top 0 ring --once
+says out '^job 77: 2 ranks wait in AllReduce of dp0 for 50.0 s; not there: rank 2 \(n0\), rank 3 \(n0\)$'
 top 0 many --once --sort age
 says out '^job 77: AllReduce' # a verdict goes before it
 sed -E 's/"age_s": [0-9.]+/"age_s": 4.9/g' "$TMP/web/u0" >"$TMP/web/brief"

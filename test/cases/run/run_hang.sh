@@ -30,34 +30,6 @@ JOB=
 grep -q "^  first   HANG (.*$missing" err || stop "the first thing is not who was missing"
 grep -qxF "  next    $INSPECTOR hang limit/logs" err || stop "what to do next"
 
-# ---- a scheduler's time limit: SIGTERM, and nobody was asked before. Summary says it while the job stands ----
-"$INSPECTOR" run --out ended -- "$SIM" "${hangs[@]}" >screen 2>err & JOB=$!
-wait_for 90 is_inside ended || stop "three ranks do not get inside"
-stands() { "$INSPECTOR" summary ended/logs --no-html --no-plots --no-parquet --no-csv --output-dir now >text 2>&1
-  grep -q "^not yet a hang .*$missing" text; }
-wait_for 60 stands || stop "summary does not say that the job stands: $(cat text)"
-grep -q 'ms till it hung, INCOMPLETE' text || stop "the first line does not say that it stands"
-kill -TERM $JOB
-rc=0
-wait $JOB || rc=$?
-JOB=
-[ $rc = 143 ] || stop "after SIGTERM: $rc"
-grep -q "^  first   DEAD (.*$missing had not called it" err || stop "after SIGTERM nobody is missing"
-grep -qxF "  next    $INSPECTOR hang ended/logs" err || stop "what to do next after SIGTERM"
-
-# ---- one that was at work: what stands out is what its ranks do ----
-"$INSPECTOR" run --out work -- "$SIM" --scenario demo --procs --quiet --plugin "$PLUGIN" --set steps=100000 \
-  >screen 2>err & JOB=$!
-wait_for 90 eval 'ls work/logs/*.jsonl.gz >/dev/null 2>&1' || stop "no logs"
-sleep 4
-kill -TERM $JOB
-rc=0
-wait $JOB || rc=$?
-JOB=
-[ $rc = 143 ] || stop "after SIGTERM at work: $rc"
-grep -q '^  first   DEAD' err && stop "a job that was at work is said to have stood still"
-grep -q '^nccl-inspector run: .* till it hung' err && stop "a job that was at work is said to have hung"
-
 # ---- --kill ----
 rc=0
 "$INSPECTOR" run --out killed --hang-limit 1 --kill -- "$SIM" "${hangs[@]}" >screen 2>err || rc=$?

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# run and a job that gets SIGTERM, as at a scheduler's time limit: of one that hung it is said who was missing,
+# of one that was at work what its ranks do. Summary says it while the job stands.
+. "$(dirname "$0")/../../lib/hang.sh"
+cd "$TMP"
+export NCCL_INSPECTOR_BLACKBOX=$BOXES NI=$INSPECTOR
+missing='rank 2 (sim-node1)'
+stop() { cat err screen 2>/dev/null || true; fatal "$@"; }
+# The job, and what tells when its last operation has begun: the black boxes of three ranks hold it.
+hangs=(--scenario hang_late --procs --quiet --plugin "$PLUGIN")
+is_inside() { grep -qF "$missing" < <("$INSPECTOR" hang --box-dir "$BOXES" "$1/logs"); }
+line_of() { grep -nF -- "$1" "$2" | head -n 1 | cut -d: -f1; }
+
+# ---- a scheduler's time limit: SIGTERM, and nobody was asked before. Summary says it while the job stands ----
+"$INSPECTOR" run --out ended -- "$SIM" "${hangs[@]}" >screen 2>err & JOB=$!
+wait_for 90 is_inside ended || stop "three ranks do not get inside"
+stands() { "$INSPECTOR" summary ended/logs --no-html --no-plots --no-parquet --no-csv --output-dir now >text 2>&1
+  grep -q "^not yet a hang .*$missing" text; }
+wait_for 60 stands || stop "summary does not say that the job stands: $(cat text)"
+grep -q 'ms till it hung, INCOMPLETE' text || stop "the first line does not say that it stands"
+kill -TERM $JOB
+rc=0
+wait $JOB || rc=$?
+JOB=
+[ $rc = 143 ] || stop "after SIGTERM: $rc"
+grep -q "^  first   DEAD (.*$missing had not called it" err || stop "after SIGTERM nobody is missing"
+grep -qxF "  next    $INSPECTOR hang ended/logs" err || stop "what to do next after SIGTERM"
+
+# ---- one that was at work: what stands out is what its ranks do ----
+"$INSPECTOR" run --out work -- "$SIM" --scenario demo --procs --quiet --plugin "$PLUGIN" --set steps=100000 \
+  >screen 2>err & JOB=$!
+wait_for 90 eval 'ls work/logs/*.jsonl.gz >/dev/null 2>&1' || stop "no logs"
+sleep 4
+kill -TERM $JOB
+rc=0
+wait $JOB || rc=$?
+JOB=
+[ $rc = 143 ] || stop "after SIGTERM at work: $rc"
+grep -q '^  first   DEAD' err && stop "a job that was at work is said to have stood still"
+grep -q '^nccl-inspector run: .* till it hung' err && stop "a job that was at work is said to have hung"
+finish

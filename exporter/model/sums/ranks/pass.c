@@ -705,7 +705,8 @@ static uint32_t find_main_function(const struct rank_pass *x) {
 
 /*
  * Sizes that do not come in every other step, and differ by half, or nobody could say that steps do. Where
- * there are no steps to speak against it less will do: a tenth of the operations, by a fourth.
+ * there are no steps to speak against it less will do: a tenth of the operations, by a fourth. What the order of
+ * operations takes for steps does not speak: requests come in one order as well.
  */
 #define SELDOM_OF_STEPS 0.5
 #define SIZES_DIFFER 1.5
@@ -717,7 +718,7 @@ static int check_sizes_differ(struct rank_pass *x) {
   if (main == NI_BLAME_NONE || !x->many_sizes[main])
     return 0;
   struct ni_size_bounds bounds = {SELDOM_OF_STEPS * o->n_steps, SIZES_DIFFER};
-  if (!o->n_steps)
+  if (!o->n_steps || o->mark.by_order)
     bounds = (struct ni_size_bounds){SELDOM_OF_OPS * (double)x->function_ops[main], SIZES_DIFFER_NO_STEPS};
   return ni_sizes_differ(o, x->places.function, main, x->token_ops, bounds, &o->sizes_differ);
 }

@@ -165,30 +165,6 @@ static void test_overlap(void **state) {
 }
 
 /*
- * Gradients that others are late for go on beside the computing, and the norm behind them begins when they
- * end: it waited for them. Where nothing goes on it is a pause of the rank.
- */
-static void test_within_another(void **state) {
-  (void)state;
-  struct job *j = new_job();
-  j->slot[1].kind = NI_BLAME_COLL;
-  gap(j, 0, 0, 1000, 1100);
-  ni_places_next_step(&j->x);
-  struct ni_place_gap g = gap(j, 0, 1, 2100, 2200);
-  j->x.key[g.key].baseline = (struct ni_baseline){.us = 1000, .waits_for = 1};
-  gap(j, 1, 40, 2300, 9300);
-  ni_places_next_step(&j->x);
-  g = gap(j, 0, 2, 9305, 9400);
-  assert_int_equal(g.own, 7105000);
-  assert_int_equal(g.main.at, 41);
-  ni_places_next_step(&j->x);
-  g = gap(j, 0, 3, 16500, 16600);
-  assert_int_equal(g.own, 7100000);
-  assert_int_equal(g.main.at, 3);
-  free(j);
-}
-
-/*
  * Where stamps are off by more than messages take, one that had just begun is not yet over: a Recv does not
  * wait for the Send in its kernel. So each side would wait for the other's.
  */
@@ -871,7 +847,6 @@ int main(void) {
       cmocka_unit_test(test_own_time),
       cmocka_unit_test(test_group),
       cmocka_unit_test(test_overlap),
-      cmocka_unit_test(test_within_another),
       cmocka_unit_test(test_in_one_kernel),
       cmocka_unit_test(test_steps),
       cmocka_unit_test(test_period),

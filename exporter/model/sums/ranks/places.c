@@ -416,15 +416,6 @@ static bool follows_last_record(struct ni_places *x, const struct ni_blame_op *o
   return follows;
 }
 
-/*
- * The gap is longer than is usual in the place by a pause, and the rank was idle for less than half of that:
- * another operation of it went on in the rest, as gradients that others are late for. It waited for that one.
- */
-static bool is_within_another(const struct ni_place_gap *g, float baseline_us) {
-  const float own = (float)g->own / 1e3f, longer = own - baseline_us;
-  return longer > NI_BLAME_BURST_US && own > 1.5f * baseline_us && 2e-3f * (float)g->idle < longer;
-}
-
 struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_blame_op *op) {
   const uint32_t group = x->group[op->slot];
   const bool coll = x->out->slot[op->slot].kind == NI_BLAME_COLL;
@@ -462,11 +453,9 @@ struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_b
   const bool has_own_time = follows && g.main.ns && !with && g.key != NI_BLAME_NONE;
   if (!has_own_time)
     return g;
-  const struct ni_place_end last = find_end_before(x, x->heads, group, op->start_ns);
+  const int64_t last = find_end_before(x, x->heads, group, op->start_ns).ns;
   g.own = op->start_ns - g.main.ns;
-  g.idle = op->start_ns - (x->started > last.ns ? x->started : last.ns);
-  if (is_within_another(&g, u->us) && last.ns >= x->started)
-    g.main = last;
+  g.idle = op->start_ns - (x->started > last ? x->started : last);
   if (x->began_before[group])
     g.cycle = op->start_ns - x->began_before[group];
   if (g.idle > PAUSE_LEAST_NS && has_end_at_start(x, op->start_ns, g.idle))

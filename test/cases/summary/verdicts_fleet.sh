@@ -24,6 +24,13 @@ grep -q '^gpu_low_clock  *1  named 100.0 %  first 100.0 %  right level 100.0 %' 
   { fail "the GPU of low clock is named"; cat "$TMP/table"; }
 grep -q '^innocents: 0 in 0 of 2 jobs with causes; 0 in 0 of 1 healthy jobs' "$TMP/table" ||
   { fail "nobody is accused without a cause"; cat "$TMP/table"; }
+# Requests that a pipeline serves come in one order, and are no steps: the network is not slow in half of them.
+"$fleet/make.py" --seed 44 --jobs 72 --tool "$BUILD/test/ni-fleet-jobs" --only 20 --out "$TMP/served" >"$TMP/made" ||
+  { fail "make.py of requests ends with $?"; cat "$TMP/made"; }
+"$INSPECTOR" summary "$TMP/served/job-020" --only tables --output-dir "$TMP/served.out" >"$TMP/text" 2>&1 ||
+  { fail "summary of requests ends with $?"; cat "$TMP/text"; }
+grep -q 'judged by durations, not by own time: what it does differs from step to' "$TMP/text" &&
+  ! grep -q 'the network between hosts' "$TMP/text" || { fail "requests are taken for steps"; cat "$TMP/text"; }
 # What one rank has not written the others have, and that cannot be in clean logs.
 gone=("$TMP"/again/job-027/*.jsonl.gz)
 rm "${gone[0]}"

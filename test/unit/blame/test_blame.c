@@ -279,43 +279,6 @@ static void test_places_of_varying_steps(void **state) {
   }
 }
 
-/*
- * The mark of one step is lost, so that two are one: all that a step has is in its place again. Where a step
- * has most of another one besides it is not.
- */
-static void test_places_behind_lost_mark(void **state) {
-  (void)state;
-  enum { STEPS_HERE = 60, EACH = 10, MOST_OF = 7, LOST = 30 };
-  static struct ni_blame_op op[STEPS_HERE * 20];
-  static const uint16_t function[2] = {0, 1};
-  const struct ni_step_mark mark = {.found = true, .slot = 0, .gap_ns = 1};
-  for (int lost = 0; lost < 2; lost++) {
-    struct job *j = new_job();
-    uint32_t n = 0;
-    uint64_t sn = 0;
-    j->slot[1].kind = NI_BLAME_COLL;
-    j->rank.n_slots = 2;
-    j->x.function = function;
-    for (uint32_t i = 0; i < STEPS_HERE; i++) {
-      const uint32_t ops = EACH + (i == LOST && !lost ? MOST_OF : 0);
-      for (uint32_t k = 0; k < ops + !(lost && i == LOST); k++) {
-        const uint16_t slot = k < ops;
-        op[n] = (struct ni_blame_op){.start_ns = 1000000 + n * INT64_C(1500000),
-                                     .end_ns = 1500000 + n * INT64_C(1500000),
-                                     .sn = slot ? sn++ : i,
-                                     .slot = slot,
-                                     .token = slot,
-                                     .what = slot};
-        n++;
-      }
-    }
-    assert_int_equal(ni_places_find(&j->x, op, n, &mark), 0);
-    assert_int_equal(j->x.per_step[1], lost ? EACH : 0);
-    ni_places_free(&j->x);
-    free(j);
-  }
-}
-
 /* A rank has one communicator, and exchanges with others each fifth step; or in each. */
 static void test_one_communicator(void **state) {
   (void)state;
@@ -859,7 +822,6 @@ int main(void) {
       cmocka_unit_test(test_steps_beside_evaluation),
       cmocka_unit_test(test_steps_in_rounds),
       cmocka_unit_test(test_places_of_varying_steps),
-      cmocka_unit_test(test_places_behind_lost_mark),
       cmocka_unit_test(test_one_communicator),
       cmocka_unit_test(test_usual_mark),
       cmocka_unit_test(test_coarsen),

@@ -399,6 +399,17 @@ static bool is_late_beside_operations(const struct ni_lateness *w, uint32_t rank
 }
 
 /*
+ * A stage that has more to launch than others is not late by its CPU. Of pipelines in which the order of
+ * operations tells the steps: in others a loader that keeps one stage waiting looks the same.
+ */
+static bool has_more_to_launch(const struct ni_lateness *w, uint32_t rank) {
+  bool by_order = false;
+  for (uint32_t i = 0; i < w->b->n_ranks; i++)
+    by_order |= w->b->rank[i].mark.by_order;
+  return by_order && ni_calls_are_usual(w->b, w->calls_us, rank, w->scratch);
+}
+
+/*
  * A CPU that launches too slowly: the GPU is idle before kernels that begin as soon as they are launched, far
  * more than elsewhere in the job, and its own time is longer in all than that of its peers. Own time in
  * single places says little then: what is waited for changes from step to step. Where that made the own time
@@ -422,8 +433,7 @@ static void judge_launches(struct ni_lateness *w) {
     for (int k = 0; k < 2 && excess <= 0;
          k++) /* messages of stages move what is waited for most: there idle time first */
       excess = ni_launches_find_excess(&w->launches, i, (k == 1) != b->stages, &of);
-    /* a stage that has more to launch than others is not late by its CPU */
-    if (excess <= 0 || (!of.has_peers && ni_calls_are_usual(b, w->calls_us, i, w->scratch)))
+    if (excess <= 0 || (!of.has_peers && has_more_to_launch(w, i)))
       continue;
     if (excess > LAUNCH_MOST * late)
       excess = LAUNCH_MOST * late;
@@ -786,13 +796,14 @@ static void set_together(struct ni_lateness *w, uint32_t host, uint32_t from, ui
 /*
  * The mean of n ranks differs by less from host to host than one rank does from another. So a host is late
  * that is NI_CAUSE_OWN longer and TOGETHER_APART times as far as single ranks lie apart, where nearly all of
- * its ranks are beyond nearly all others: chance does not put them on one host.
+ * its ranks are beyond nearly all others: chance does not put them on one host. In a pipeline the stage does:
+ * it may have more to do.
  */
 static void judge_host(struct ni_lateness *w, uint32_t host, float *row) {
   const struct ni_blame *b = w->b;
   uint32_t from, to, beyond = 0;
   const uint32_t ranks = fill_host_row(w, host, row);
-  if (ranks < 2 || is_host_told(w, host) || !find_late_interval(row, b->bins, &from, &to))
+  if (b->stages || ranks < 2 || is_host_told(w, host) || !find_late_interval(row, b->bins, &from, &to))
     return;
   const float mean = get_interval_mean(row, from, to);
   const struct elsewhere others = measure_elsewhere(w, host, from, to);

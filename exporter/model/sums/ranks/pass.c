@@ -705,8 +705,8 @@ static uint32_t find_main_function(const struct rank_pass *x) {
 
 /*
  * Sizes that do not come in every other step, and differ by half, or nobody could say that steps do. Where
- * there are no steps to speak against it less will do: a tenth of the operations, by a fourth. What the order of
- * operations takes for steps does not speak: requests come in one order as well.
+ * there are no steps to speak against it less will do: a tenth of the operations, by a fourth. What the order
+ * of operations takes for steps does not speak: requests come in one order as well.
  */
 #define SELDOM_OF_STEPS 0.5
 #define SIZES_DIFFER 1.5

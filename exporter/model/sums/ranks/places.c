@@ -15,7 +15,6 @@ enum { MISSING_MOST = 1000 };
 enum { EXTRA_OF_TEN = 9 };
 /* times what single steps have more or fewer of an operation: it adds up from step to step */
 #define VARIES_FAR 3.0
-#define MARK_LOST_OFF 2.0 /* operations that a delay moves over a mark */
 #define SAME_LAYER 0.025f /* baselines of places with the same layers differ by no more */
 
 /* Numbers of the places in a step; behind them come those of what is extra. */
@@ -275,14 +274,6 @@ static void leave_out_varying(struct ni_places *x, const struct ni_blame_op *op,
 }
 
 /*
- * Two steps were taken for one, as where a clock was set back by nearly a step and a mark follows on the mark
- * before: all that a step has comes once more than there are marks, and is in its place again.
- */
-static bool has_lost_mark(double more, uint32_t whole, uint32_t steps) {
-  return fabs(more * steps - whole) <= MARK_LOST_OFF;
-}
-
-/*
  * How many operations of each slot a step has, and where the log begins in it: numbers of collectives count
  * from the begin of the communicator, those of messages where the log states them.
  */
@@ -311,8 +302,7 @@ static void count_per_step(struct ni_places *x, const struct ni_blame_op *op, si
      * Where delays change the order of overlapped operations, the mark falls some operations of another slot
      * earlier or later: not a whole step.
      */
-    const bool is_whole = fabs(each - whole) <= fmax(2, 0.6 * whole) / marks;
-    x->per_step[k] = whole && (is_whole || has_lost_mark(each - whole, whole, marks - 1)) ? whole : 0;
+    x->per_step[k] = whole && fabs(each - whole) <= fmax(2, 0.6 * whole) / marks ? whole : 0;
     /* A log that does not say which message is which does not say where in a step it begins either. */
     if (x->out->slot[k].kind != NI_BLAME_COLL && x->base[k] >= NI_PAIR_APART)
       x->per_step[k] = 0;

@@ -326,13 +326,17 @@ static void mark_kind(const struct search *x, struct ni_step_mark *m, const stru
 
 /*
  * A pipeline whose layers talk within a host, and nothing else but messages: no gradients are reduced, and
- * there is no norm. Then nothing comes once a step.
+ * there is no norm. Then nothing comes once a step. Rings of context parallelism send messages as well, but
+ * the gradients of these jobs are reduced across hosts.
  */
 static bool is_plain_pipeline(const struct search *x) {
-  uint32_t collectives = 0;
-  for (uint32_t i = 0; i < x->rank->n_slots; i++)
-    collectives += x->rank->slot[i].kind == NI_BLAME_COLL;
-  return x->has_messages && collectives == 1;
+  uint32_t collectives = 0, within_host = 0;
+  for (uint32_t i = 0; i < x->rank->n_slots; i++) {
+    const struct ni_blame_slot *s = &x->rank->slot[i];
+    collectives += s->kind == NI_BLAME_COLL;
+    within_host += s->kind == NI_BLAME_COLL && x->b->s->comm[s->comm].one_host >= 0;
+  }
+  return x->has_messages && collectives == 1 && within_host == 1;
 }
 
 static int compare_what(const void *a, const void *b) {

@@ -87,7 +87,7 @@ static void judge_expected(struct check *c) {
         have = t->item[k].count;
     if (have != want)
       ni_ledger_problem(&c->ledger, NI_PROBLEM_EXPECT, have > want ? have - want : want - have,
-                        "%s: %" PRIu64 " of %" PRIu64, c->expect[i].func, have, want);
+                        "%s: %" PRIu64 ", expected %" PRIu64, c->expect[i].func, have, want);
   }
 }
 

@@ -131,8 +131,11 @@ static void start_look(struct ni_run_watch *w) {
 bool ni_run_watch_turn(struct ni_run_watch *w) {
   int code;
   uint64_t now = now_ns();
-  if (is_over(&w->asked, &code))
+  if (is_over(&w->asked, &code)) {
+    if (isatty(STDERR_FILENO))
+      (void)ni_write_all(STDERR_FILENO, "\n", 1, -1); /* behind the ^C that the terminal has written */
     print_said(w, &w->asked);
+  }
   if (w->state == NI_RUN_WATCH_OFF)
     return false;
   if (!w->going.task.pid) {

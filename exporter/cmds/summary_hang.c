@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "exporter/base/now.h"
 #include "exporter/cmds/hang/say.h"
@@ -19,7 +20,7 @@
 struct hang_asked {
   struct ni_hang_model base, now;
   struct ni_hang_looks looks;
-  struct ni_box_sources sources;
+  struct ni_files boxes;
   struct ni_hang_verdict v;
 };
 
@@ -42,11 +43,14 @@ static int keep_seen_hang(const char *sentence, struct ni_summary *s) {
 
 /* Boxes of this machine whose log lies in one of the paths. Those of other users are not ours to read. */
 static int ask_boxes(const struct ni_run *r, struct hang_asked *a) {
-  const struct ni_box_sources *s = &a->sources;
-  int e = ni_box_sources_find(&a->sources, &r->opt.inputs, r->opt.box_dir, NULL);
-  if (e < 0 || s->named)
+  char *dir = (char *)(uintptr_t)(r->opt.box_dir ? r->opt.box_dir : NI_BOX_DIR);
+  a->boxes.wanted = ni_box_name;
+  if (access(dir, R_OK | X_OK) != 0)
+    return 0;
+  const int e = ni_discover(&a->boxes, &dir, 1);
+  if (e < 0)
     return e;
-  return ni_hang_read_boxes(&a->looks, s->boxes.file, s->boxes.n, 1, &r->opt.inputs, &a->base);
+  return ni_hang_read_boxes(&a->looks, a->boxes.file, a->boxes.n, 1, &r->opt.inputs, &a->base);
 }
 
 /* Logs alone are judged at no time: the same logs say the same tomorrow. */
@@ -63,7 +67,7 @@ static void free_asked(struct hang_asked *a) {
   ni_hang_verdict_free(&a->v);
   ni_hang_model_free(&a->now);
   ni_hang_looks_free(&a->looks);
-  ni_box_sources_free(&a->sources);
+  ni_files_free(&a->boxes);
   ni_hang_model_free(&a->base);
 }
 

@@ -383,7 +383,7 @@ static void print_report(struct recover *r) {
     ni_json_u64(&r->out, "records", r->records);
     ni_json_u64(&r->out, "parts", r->parts);
     ni_json_close(&r->out);
-  } else if (r->seen == 0 && !r->quiet && !is_nothing_there(r)) {
+  } else if (r->seen == 0 && !r->quiet) {
     ni_say(stdout, "nothing to recover: no black box%s\n", r->inputs.n ? " of these logs" : "");
   }
 }

@@ -73,11 +73,9 @@ static void count_even_distances(struct ni_gram *x, uint32_t of_slot) {
 /* Distances in operations of the rank, an evaluation between left out. */
 static void sum_distances(struct ni_gram *x, uint32_t i) {
   double want = (double)(x->last - x->first) / (x->count - 1), got = (double)(i - x->before);
-  const bool is_far = got > 4 * want;
-  if (is_far)
+  if (got > 4 * want)
     got = 4 * want;
   if (i > x->first) {
-    x->spread += is_far ? 0 : got;
     x->sum += got;
     x->squares += got * got;
   }
@@ -213,7 +211,7 @@ bool ni_gram_is_spread(const struct ni_blame_rank *rank, const struct ni_gram *x
   uint64_t all = 0;
   for (uint32_t i = 0; i < rank->n_slots; i++)
     all += rank->slot[i].ops;
-  return !looked_at || SPREAD * x->spread >= (double)all;
+  return !looked_at || SPREAD * x->sum >= (double)all;
 }
 
 int32_t ni_gram_ranks(const struct ni_blame *b, const struct ni_blame_rank *rank, const struct ni_gram *x) {

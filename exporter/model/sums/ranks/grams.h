@@ -29,7 +29,6 @@ struct ni_gram {
   uint8_t n;
   /* Clusters of it: sum of distances and of their squares; how far apart two clusters are at least. */
   double sum, squares;
-  double spread; /* distances that are not far longer than their mean, of all operations of the rank */
   uint32_t far, clusters, full_clusters, begun, even_clusters, in_cluster;
   bool is_cluster; /* count, even are those of clusters of `size` */
   uint32_t size;

@@ -88,7 +88,7 @@ static uint32_t count_steps_by_companions(const struct ni_blame *b, const struct
   uint32_t least = 0;
   for (uint32_t i = 0; i < g->n; i++) {
     const struct ni_gram *x = &g->item[i];
-    const bool is_single = x->n == 1 && ni_gram_is_even(rank, x) && ni_gram_is_spread(rank, x);
+    const bool is_single = x->n == 1 && ni_gram_is_even(rank, x);
     const uint32_t far_more = is_scalar(rank, x) ? SCALARS_FAR_MORE : FAR_MORE;
     const bool is_far_more_often = x->count >= far_more * rarest->count;
     const bool is_rarer = !least || x->count < least;
@@ -191,7 +191,7 @@ static uint32_t count_steps_with_one_more(const struct ni_blame_rank *rank, cons
   for (uint32_t i = 0; row->n > 1 && i < g->n; i++) {
     const struct ni_gram *x = &g->item[i];
     const bool is_of_row = x->n == 1 && x->slot == row->slot && x->token == row->token;
-    if (!is_of_row || !ni_gram_is_spread(rank, x) || x->count < ONE_MORE_STEPS * row->count)
+    if (!is_of_row || x->count < ONE_MORE_STEPS * row->count)
       continue;
     for (uint32_t k = 0; k < g->n; k++) {
       const struct ni_gram *y = &g->item[k];

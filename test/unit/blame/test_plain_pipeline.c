@@ -43,8 +43,8 @@ static void test_order(void **state) {
 
 /*
  * `steps` times `step` on a stage: `a` is what a layer exchanges, `s` and `r` are messages to the stage
- * behind, `t` and `q` to the one before. comms: communicators with collectives; 0: one, across hosts. Returns how
- * many steps are found; *m: their mark.
+ * behind, `t` and `q` to the one before. comms: communicators with collectives; 0: one, across hosts. Returns
+ * how many steps are found; *m: their mark.
  */
 static uint32_t steps_of(const char *step, uint32_t steps, uint32_t wanted, uint32_t comms,
                          struct ni_step_mark *m) {

@@ -82,7 +82,8 @@ static void a_closed_pool_gives_nothing(void **state) {
 
 /*
  * A bit of a communicator that is gone by the time its bit comes. Whoever put it back would find it again and
- * again: the bit is looked at often, since a busy machine may give a thread that never sleeps little CPU time.
+ * again. The bit is looked at often, since a busy machine may give a thread that never sleeps little CPU
+ * time.
  */
 static void stray_bit(void) {
   const uint64_t bit = UINT64_C(1) << 7;

@@ -10,14 +10,10 @@
  *   set back      before it no time is above after_ns - by_ns, behind it none below before_ns + by_ns (by_ns
  *                 < 0: they overlap)
  *
- * What lies between is decided by the numbers of the operations: those of one rank and function, of all
- * sizes, are gone through once in their order (struct ni_clock_walk), and a time that runs back by an
- * eighth of a step, or ahead by nearly all of one, is the first behind it: operations of one
- * communicator begin one after the other. Where sizes vary each size has few records, far apart, so
- * nobody goes by one size alone. The first record of all is taken to be before a step back, since most
- * begin with the run, and else by the middle; so is a time that nothing is known of. From which number
- * on a stream is behind a step (struct ni_clock_turns) is what readers go by then. A stream whose
- * records are further apart than the step may have some on the wrong side.
+ * What lies between is decided by the order of the operations (turn.h): those of one rank and function, of
+ * all sizes, which begin one after the other. Where sizes vary each size has few records, far apart, so
+ * nobody goes by one size alone. From which number on a stream is behind a step (struct ni_clock_turns) is
+ * what readers go by then. Of a time that no stream is known of the middle decides.
  *
  * Pure; any thread.
  */
@@ -57,13 +53,6 @@ struct ni_host_clock {
   uint32_t n_steps;
 };
 
-/* Where the reading of a stream is: one rank's operations of one function. All 0: at its beginning. */
-struct ni_clock_walk {
-  int64_t last_ns;
-  uint32_t steps; /* it is behind so many */
-  bool any;
-};
-
 /* Of one stream the first number behind each step; UINT64_MAX: it has none. */
 struct ni_clock_turns {
   uint64_t sn[NI_CLOCK_STEPS];
@@ -89,25 +78,6 @@ static inline enum ni_clock_side ni_clock_side(const struct ni_clock_step *s, in
 
 static inline bool ni_clock_is_late(const struct ni_clock_step *s, int64_t t) {
   return t > s->before_ns / 2 + s->after_ns / 2;
-}
-
-/* Is t, the next of its stream, behind that step? */
-static inline bool ni_clock_passes(const struct ni_clock_step *s, const struct ni_clock_walk *w, int64_t t) {
-  const enum ni_clock_side side = ni_clock_side(s, t);
-  if (side != NI_CLOCK_EITHER)
-    return side == NI_CLOCK_BEHIND;
-  if (!w->any)
-    return s->by_ns > 0 && ni_clock_is_late(s, t);
-  return s->by_ns < 0 ? t - w->last_ns < s->by_ns / 8 : t - w->last_ns > s->by_ns - s->by_ns / 8;
-}
-
-/* The next of the stream: behind how many steps it is. */
-static inline uint32_t ni_clock_walk_on(const struct ni_host_clock *c, struct ni_clock_walk *w, int64_t t) {
-  uint32_t k = w->steps;
-  while (k < c->n_steps && ni_clock_passes(&c->step[k], w, t))
-    k++;
-  *w = (struct ni_clock_walk){t, k, true};
-  return k;
 }
 
 /* Behind how many steps that operation of a stream is. turns: of the stream; NULL: t alone has to do. */

@@ -7,14 +7,21 @@
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
 #include "hosts.h"
+#include "turn.h"
 
 /* A clock that runs too fast or too slow makes this much of a long time, and that is no step. */
 #define DRIFT_MOST 1e-3
 
-struct found_step { /* what one stream says of one host */
-  uint32_t host;
-  struct ni_clock_step step;
+/*
+ * What one stream says of one host. Where two hosts alone did both operations the other one may have stepped
+ * as well, by as much the other way.
+ */
+struct found_step {
+  uint32_t host, other; /* other: ALONE where more hosts agree */
+  struct ni_clock_step step, of_other;
 };
+
+#define ALONE UINT32_MAX
 
 struct operation_row { /* an operation */
   const struct ni_clocks_mark *mark;
@@ -30,7 +37,13 @@ struct step_finding {
   size_t n_found, cap_found;
 };
 
-static NI_ORDER_BY(by_host_and_time, struct found_step, host, step.before_ns, step.after_ns, step.by_ns);
+/* What more than two hosts say first. */
+static int by_certainty_and_time(const void *a, const void *b) {
+  const struct found_step *x = a, *y = b;
+  if ((x->other == ALONE) != (y->other == ALONE))
+    return x->other == ALONE ? -1 : 1;
+  return NI_BY(x, y, host, step.before_ns, step.after_ns, step.by_ns, other);
+}
 static NI_ORDER_BY(by_before, struct ni_clock_step, before_ns);
 
 static bool same_stream(const struct ni_clocks_mark *a, const struct ni_clocks_mark *b) {
@@ -91,6 +104,36 @@ static bool step_lasts(struct step_finding *f, size_t k, uint32_t host, int64_t 
       is_same_step_size(by, measure_excess(f, k - 1, k + 1, host));
 }
 
+/* The other one of the two hosts that did both operations; ALONE: there are more. */
+static uint32_t find_other_of_two(const struct step_finding *f, size_t a, size_t b, uint32_t host) {
+  uint32_t other = ALONE, both = 0;
+  for (size_t i = 0; i < f->row[a].n; i++) {
+    const uint32_t x = f->row[a].mark[i].host;
+    if (x == host || !find_mark_of_host(&f->row[b], x))
+      continue;
+    other = x;
+    both++;
+  }
+  return both == 1 ? other : ALONE;
+}
+
+static int add_found(struct step_finding *f, size_t k, uint32_t host, int64_t by) {
+  const struct ni_clocks_mark *x = find_mark_of_host(&f->row[k], host),
+                              *y = find_mark_of_host(&f->row[k + 1], host);
+  struct found_step found = {.host = host,
+                             .other = find_other_of_two(f, k, k + 1, host),
+                             .step = {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
+  if (found.other != ALONE) {
+    x = find_mark_of_host(&f->row[k], found.other);
+    y = find_mark_of_host(&f->row[k + 1], found.other);
+    found.of_other = (struct ni_clock_step){.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = -by};
+  }
+  if (!ni_array_room(f->found, f->n_found, f->cap_found))
+    return -ENOMEM;
+  f->found[f->n_found++] = found;
+  return 0;
+}
+
 static int find_steps_of_stream(struct step_finding *f) {
   for (size_t k = 0; k + 1 < f->n_rows; k++) {
     const int64_t between = measure_between(f, k, k + 1);
@@ -101,12 +144,8 @@ static int find_steps_of_stream(struct step_finding *f) {
       if (!y || llabs(y->end_ns - x->end_ns - between) < f->least_ns)
         continue;
       const int64_t by = measure_excess(f, k, k + 1, x->host);
-      if (!by || !step_lasts(f, k, x->host, by))
-        continue;
-      if (!ni_array_room(f->found, f->n_found, f->cap_found))
+      if (by && step_lasts(f, k, x->host, by) && add_found(f, k, x->host, by) < 0)
         return -ENOMEM;
-      f->found[f->n_found++] =
-          (struct found_step){x->host, {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
     }
   }
   f->n_rows = 0;
@@ -121,23 +160,51 @@ static bool steps_overlap(const struct ni_clock_step *a, const struct ni_clock_s
   return from <= to + NI_CLOCKS_STEP_NS;
 }
 
-/* Joins what several streams say of one step: it lies between the nearest operations that any of them has. */
+static struct ni_clock_step *find_known_step(struct ni_host_clock *c, const struct ni_clock_step *x) {
+  for (uint32_t k = 0; k < c->n_steps; k++)
+    if (is_same_step_size(c->step[k].by_ns, x->by_ns) && steps_overlap(&c->step[k], x))
+      return &c->step[k];
+  return NULL;
+}
+
+/* It lies between the nearest operations that any stream has. */
+static void join_step(struct ni_host_clock *c, const struct ni_clock_step *x) {
+  struct ni_clock_step *s = find_known_step(c, x);
+  if (!s && c->n_steps < NI_CLOCK_STEPS)
+    c->step[c->n_steps++] = *x;
+  if (s && x->before_ns > s->before_ns)
+    s->before_ns = x->before_ns;
+  if (s && x->after_ns < s->after_ns)
+    s->after_ns = x->after_ns;
+}
+
+/* Another host says the same of x->other: then that one has stepped, and not both of them. */
+static bool is_said_by_another(const struct step_finding *f, const struct found_step *x) {
+  for (size_t i = 0; i < f->n_found; i++) {
+    const struct found_step *y = &f->found[i];
+    const bool is_of_it = y->other == x->other && y->host != x->host;
+    if (is_of_it && is_same_step_size(y->of_other.by_ns, x->of_other.by_ns) &&
+        steps_overlap(&y->of_other, &x->of_other))
+      return true;
+  }
+  return false;
+}
+
+/*
+ * Joins what several streams say of one step. Of two hosts that are alone in a stream the one has stepped of
+ * which streams of more hosts say so, or which has others beside it that say so.
+ */
 static void join_found(struct step_finding *f, struct ni_host_clock *clock) {
   if (f->n_found > 1)
-    qsort(f->found, f->n_found, sizeof *f->found, by_host_and_time);
+    qsort(f->found, f->n_found, sizeof *f->found, by_certainty_and_time);
   for (size_t i = 0; i < f->n_found; i++) {
-    const struct ni_clock_step *x = &f->found[i].step;
-    struct ni_host_clock *c = &clock[f->found[i].host];
-    struct ni_clock_step *s = NULL;
-    for (uint32_t k = 0; k < c->n_steps && !s; k++)
-      if (is_same_step_size(c->step[k].by_ns, x->by_ns) && steps_overlap(&c->step[k], x))
-        s = &c->step[k];
-    if (!s && c->n_steps < NI_CLOCK_STEPS)
-      c->step[c->n_steps++] = *x;
-    if (s && x->before_ns > s->before_ns)
-      s->before_ns = x->before_ns;
-    if (s && x->after_ns < s->after_ns)
-      s->after_ns = x->after_ns;
+    const struct found_step *x = &f->found[i];
+    const bool is_of_other =
+        x->other != ALONE && (find_known_step(&clock[x->other], &x->of_other) || is_said_by_another(f, x));
+    if (is_of_other)
+      join_step(&clock[x->other], &x->of_other);
+    else
+      join_step(&clock[x->host], &x->step);
   }
 }
 
@@ -167,22 +234,39 @@ int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_
   return e;
 }
 
+/* Of one host's marks of a stream, which are marks[of[0..n)]. t_ns: room for n. */
+static int remove_steps_of_host(struct ni_clocks_mark *mark, const size_t *of, size_t n,
+                                const struct ni_host_clock *clock, int64_t *t_ns) {
+  size_t turn[NI_CLOCK_STEPS];
+  for (size_t i = 0; i < n; i++)
+    t_ns[i] = mark[of[i]].end_ns;
+  const int e = ni_clock_find_turns(clock, t_ns, n, turn);
+  for (size_t i = 0; e == 0 && i < n; i++) {
+    struct ni_clocks_mark *x = &mark[of[i]];
+    const int64_t length = x->end_ns - x->start_ns;
+    uint32_t steps = 0;
+    while (steps < clock->n_steps && i >= turn[steps])
+      steps++;
+    x->end_ns = ni_clock_unset(clock, steps, x->end_ns);
+    x->start_ns = x->end_ns - length;
+  }
+  return e;
+}
+
 int ni_clocks_remove_steps(struct ni_clocks_mark *mark, size_t n, const struct ni_host_clock *clock,
                            uint32_t n_hosts) {
-  struct ni_clock_walk *walk = calloc(n_hosts + 1, sizeof *walk);
-  if (!walk)
-    return -ENOMEM;
-  for (size_t i = 0; i < n; i++) {
-    if (i > 0 && !same_stream(&mark[i], &mark[i - 1]))
-      memset(walk, 0, n_hosts * sizeof *walk);
-    const struct ni_host_clock *c = &clock[mark[i].host];
-    if (!c->n_steps)
-      continue;
-    const int64_t length = mark[i].end_ns - mark[i].start_ns;
-    const uint32_t steps = ni_clock_walk_on(c, &walk[mark[i].host], mark[i].end_ns);
-    mark[i].end_ns = ni_clock_unset(c, steps, mark[i].end_ns);
-    mark[i].start_ns = mark[i].end_ns - length;
-  }
-  free(walk);
-  return 0;
+  size_t *of = malloc((n + 1) * sizeof *of);
+  int64_t *t_ns = malloc((n + 1) * sizeof *t_ns);
+  int e = of && t_ns ? 0 : -ENOMEM;
+  for (uint32_t host = 0; host < n_hosts; host++)
+    for (size_t i = 0, end; e == 0 && clock[host].n_steps && i < n; i = end) {
+      size_t of_host = 0;
+      for (end = i; end < n && same_stream(&mark[end], &mark[i]); end++)
+        if (mark[end].host == host)
+          of[of_host++] = end;
+      e = remove_steps_of_host(mark, of, of_host, &clock[host], t_ns);
+    }
+  free(of);
+  free(t_ns);
+  return e;
 }

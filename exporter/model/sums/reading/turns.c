@@ -7,6 +7,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
 #include "exporter/base/order.h"
+#include "exporter/model/clocks/turn.h"
 #include "exporter/model/sums/partial/tables.h"
 #include "exporter/model/sums/team/team.h"
 
@@ -108,32 +109,54 @@ static int advance_merge(struct stream_merge *m) {
   return 0;
 }
 
+/* The stream's times by the clock of its host, and its numbers, in their order. */
+struct stream_times {
+  int64_t *t_ns;
+  uint64_t *sn;
+  size_t n, cap_t, cap_sn;
+};
+
+static int add_time(struct stream_times *times, const struct ni_stamps_log *stamps, const struct ni_piece *p,
+                    const struct ni_entry *x) {
+  struct ni_entry right = *x;
+  if (stamps)
+    ni_correct_stamp(stamps, p, &right);
+  const bool has_room =
+      ni_array_room(times->t_ns, times->n, times->cap_t) && ni_array_room(times->sn, times->n, times->cap_sn);
+  if (!has_room)
+    return -ENOMEM;
+  times->t_ns[times->n] = ni_time_ns(right.start_ns, right.dump_us);
+  times->sn[times->n++] = x->sn;
+  return 0;
+}
+
 /* part: all of one stream. */
-static int walk_stream(struct stream_merge *m, const struct stream_part *part, size_t n,
-                       const struct ni_host_clock *clock, struct ni_clock_turns *turns) {
-  struct ni_clock_walk walk = {0};
+static int read_stream(struct stream_merge *m, const struct stream_part *part, size_t n,
+                       struct stream_times *times) {
   const struct ni_stamps_log *stamps = ni_stamps_of(&m->r->stamps, part->member);
   m->part = part;
   m->n = n;
   m->next = 0;
-  for (uint32_t k = 0; k < NI_CLOCK_STEPS; k++)
-    turns->sn[k] = UINT64_MAX;
+  times->n = 0;
   int e = open_due_parts(m);
   while (e == 0 && m->n_heap) {
-    const struct ni_entry *x = &m->heap[0]->head;
-    struct ni_entry right = *x;
-    const uint32_t passed = walk.steps;
-    if (stamps)
-      ni_correct_stamp(stamps, m->heap[0]->piece, &right);
-    ni_clock_walk_on(clock, &walk, ni_time_ns(right.start_ns, right.dump_us));
-    for (uint32_t k = passed; k < walk.steps; k++)
-      turns->sn[k] = x->sn;
-    e = advance_merge(m);
+    e = add_time(times, stamps, m->heap[0]->piece, &m->heap[0]->head);
+    if (e == 0)
+      e = advance_merge(m);
     if (e == 0)
       e = open_due_parts(m);
   }
   while (m->n_heap)
     close_part(m->heap[--m->n_heap]);
+  return e;
+}
+
+static int find_turns_of_stream(const struct ni_host_clock *clock, const struct stream_times *times,
+                                struct ni_clock_turns *turns) {
+  size_t turn[NI_CLOCK_STEPS];
+  const int e = ni_clock_find_turns(clock, times->t_ns, times->n, turn);
+  for (uint32_t k = 0; k < NI_CLOCK_STEPS; k++)
+    turns->sn[k] = e == 0 && k < clock->n_steps && turn[k] < times->n ? times->sn[turn[k]] : UINT64_MAX;
   return e;
 }
 
@@ -171,6 +194,7 @@ static int find_local_turns(struct ni_run *r) {
   struct stream_part *part = NULL;
   size_t n = 0;
   struct stream_merge m = {.r = r};
+  struct stream_times times = {0};
   int e = gather_parts(r, &part, &n);
   for (size_t i = 0, end; e == 0 && i < n; i = end) {
     for (end = i + 1; end < n && is_same_stream(&part[end], &part[i]); end++) {}
@@ -180,8 +204,12 @@ static int find_local_turns(struct ni_run *r) {
     }
     struct ni_turns_stream *x = &r->turns.item[r->turns.n++];
     *x = (struct ni_turns_stream){.member = part[i].member, .func = part[i].func, .kind = part[i].kind};
-    e = walk_stream(&m, part + i, end - i, find_stepped_clock(r, part[i].member), &x->turns);
+    e = read_stream(&m, part + i, end - i, &times);
+    if (e == 0)
+      e = find_turns_of_stream(find_stepped_clock(r, part[i].member), &times, &x->turns);
   }
+  free(times.t_ns);
+  free(times.sn);
   free(m.heap);
   free(part);
   return e;

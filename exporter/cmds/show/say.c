@@ -68,7 +68,7 @@ static bool has_rank(const struct op *o, int32_t rank) {
 /* Looks at the ranks of the filter itself: to ask the filter would be remembered. */
 static bool is_missing(const struct op *o, const struct ni_show *s, int32_t rank) {
   const struct ni_ranks *r = &s->filter.rank;
-  bool wanted = r->n == 0;
+  bool wanted = r->n == 0 && s->filter.job_rank.n == 0; /* whose records are lost is not known by the job's */
   for (size_t i = 0; i < r->n; i++)
     wanted |= rank >= r->span[i].from && rank <= r->span[i].to;
   return wanted && !has_rank(o, rank);

@@ -288,6 +288,8 @@ void ni_tr_print(const struct ni_tr *r) {
     return;
   ni_say(f, "\nwritten to  %s (%s)%s\n", r->out_path, ni_bytes_text(r->out_bytes, bytes),
          r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
+  if (r->replaces)
+    ni_say(f, "            in place of an earlier timeline, which is gone; -o FILE names another file\n");
 }
 
 static void write_in_unit(struct ni_json *j, const char *what, bool us, int64_t ns) {

@@ -56,6 +56,7 @@ static int add_operation(struct show_part *x, const struct ni_line *l) {
                             .exec_ns = ni_exec_ns(o),
                             .start_ns = ni_start_ns(l),
                             .pid = l->meta.pid,
+                            .job_rank = ni_job_rank(&x->file->head, l->ident.rank, l->ident.n_ranks),
                             .run = x->file->run,
                             .rank = l->ident.rank,
                             .n_ranks = l->ident.n_ranks,

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/../../lib/sim.sh"
 need "$INSPECTOR" jq
 cd "$TMP"
-RC=0 run_logged demo --procs >/dev/null 2>&1 || fatal "the job"
+run_logged "$ROOT/test/scenarios/demo.scn" --procs >job.out 2>&1 || fatal "the job: $(cat job.out)"
 fast=(--only tables --output-dir out)
 asked() { "$INSPECTOR" "$@" 2>err || [ $? = 2 ] || fail "$*: $(cat err)"; }
 records() { asked summary logs "${fast[@]}" --json "$@" | jq '.input.records - .input.filtered_out'; }
@@ -31,6 +31,14 @@ asked show --comm world --coll AllReduce --sn 5 --job-rank 11 --json logs |
 asked show --comm dp3 --coll AllGather --sn 5 --job-rank 11 --json logs |
   jq -e '[.operations[].ranks[].rank] == [1]' >/dev/null || fail "show: rank 11 is rank 1 of dp3"
 asked show --pattern --job-rank 11 logs | grep -qE '1 of 1 rank has it: 11$' || fail "show --pattern"
+
+# show says who that is in the job.
+asked show --comm dp3 --coll ReduceScatter --sn 5 logs >text
+grep -q '^rank 1 (rank 11 of the job) on sim-node1 came last: ' text || fail "who came last: $(cat text)"
+grep -qE '^ +1 +11 sim-node1 ' text && grep -qE '^ +of the job ' text || fail "no number in the job: $(cat text)"
+asked show --comm dp3 --coll ReduceScatter --sn 5 --json logs |
+  jq -e '[.operations[].ranks[].global_rank] == [3, 11]' >/dev/null || fail "show --json: not their ranks in the job"
+asked show --comm world --coll AllReduce --sn 5 logs | grep -q 'of the job' && fail "the same twice"
 
 # ---- --rank: what it means there, and how to get the other ----
 [ "$(records --rank 11)" -lt "$want" ] || fail "--rank has another meaning than it had"

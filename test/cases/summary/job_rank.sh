@@ -23,6 +23,7 @@ is convert "$(asked convert --bulk some.ndjson --job-rank 11 logs | grep -oE '[0
 is trace "$(asked trace --json --job-rank 11 -o t.json.gz logs | jq .operations)"
 is 'trace --rank' "$(asked trace --json --rank 11 -o t.json.gz logs | jq .operations)"
 grep -q "$numbering" err && fail "trace has one numbering: $(cat err)"
+[ "$(asked trace --json --comm dp3 -o t.json.gz logs | jq .ranks)" = 2 ] || fail "trace: dp3 has two ranks"
 for i in 1 2; do asked summary logs --job-rank 11 --only tables --shard $i/2 --partial part$i >/dev/null; done
 is merge "$(asked merge part1 part2 --output-dir merged --only tables --json |
   jq '.input.records - .input.filtered_out')"

@@ -54,7 +54,7 @@ cat <<NEXT
    ${bin}nccl-inspector summary $logs                         # tables and pictures: where did the time go?
    ${bin}nccl-inspector trace $logs -o $out/trace.json.gz     # a timeline: open it in https://ui.perfetto.dev
    ${bin}nccl-inspector pools $logs                           # how much memory the plugin needed
-   ${bin}nccl-inspector summary --coll AllReduce --skip-first 5 --output-dir $out/allreduce $logs
+   ${bin}nccl-inspector summary --since +1s --output-dir $out/later $logs   # without its first second
 
    # A job that hangs, and who is missing from it:
    ${bin}nccl-inspector run --out $out/hang --hang-limit 5 --kill -- ${bin}nccl-sim --scenario hang_late --procs --quiet

@@ -43,6 +43,19 @@ static int enter_folder(int *dir, const char *name, bool make, struct stat *st) 
   return can_others_change(st->st_uid, st->st_mode) ? -EPERM : 0;
 }
 
+const char *ni_out_error_text(int error) {
+  switch (error) {
+    case -EACCES:
+      return "Permission denied. Give a place where you may write";
+    case -EROFS:
+      return "Read-only file system. Give a place where you may write";
+    case -ENOSPC:
+      return "No space left on device. Give a place with more room";
+    default:
+      return strerror(-error);
+  }
+}
+
 int ni_out_dir(const char *path, bool make, char *why, size_t cap) {
   struct stat st = {0};
   char *copy = strdup(path), *save = NULL;
@@ -72,7 +85,7 @@ int ni_out_dir(const char *path, bool make, char *why, size_t cap) {
              (int)(walked ? walked : strlen(here)), walked ? path : here, st.st_uid,
              geteuid() == 0 ? ", or run as that user" : "");
   else if (e)
-    snprintf(why, cap, "%s", strerror(-e));
+    snprintf(why, cap, "%s", ni_out_error_text(e));
   return e ? e : fd;
 }
 
@@ -178,7 +191,7 @@ int ni_out_begin_at(struct ni_out_file *o, const char *path, const char **name, 
   if (e == 0)
     e = ni_out_begin(o, dir, 0666);
   if (e && !*why)
-    snprintf(why, cap, "%s", strerror(-e));
+    snprintf(why, cap, "%s", ni_out_error_text(e));
   return e;
 }
 

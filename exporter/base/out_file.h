@@ -35,6 +35,10 @@ struct ni_out_file {
  */
 int ni_out_dir(const char *path, bool make, char *why, size_t cap);
 
+/* What went wrong where something is to be written, and what to do; error: -errno. For an option's name to
+ * follow: "..., by --output". */
+const char *ni_out_error_text(int error);
+
 /* Of a folder that is open, in which a daemon keeps what it believes later: 0, or -EPERM with a sentence in
  * why where everybody may write in it, be it sticky or not. */
 int ni_out_own(int dir, char *why, size_t cap);

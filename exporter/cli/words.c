@@ -339,7 +339,8 @@ int ni_words_parse(const struct ni_command *c, int argc, char **argv, void *into
 
 void ni_inputs_unreadable(const char *who, const struct ni_files *files) {
   for (size_t i = 0; i < files->n_bad; i++)
-    ni_say(stderr, "%s: %s: %s\n", who, files->bad[i].path, ni_unreadable_why(&files->bad[i]));
+    ni_say(stderr, "%s: %s: %s%s\n", who, files->bad[i].path, ni_unreadable_why(&files->bad[i]),
+           files->bad[i].error == EACCES ? NI_UNREADABLE_ADVICE : "");
 }
 
 static bool is_of_another(const struct ni_file *f, void *run) {

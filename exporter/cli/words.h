@@ -148,6 +148,12 @@ static inline bool ni_opt_may_lack(const struct ni_opt *o) {
    NI_INTO(type, filter.since)}, \
       {"until", 0, NI_OPT_WHEN, "TIME", "Only " what " before then", NI_INTO(type, filter.until)}, \
       {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (" whose ")", NI_INTO(type, filter.rank)}, \
+      {"job-rank", \
+       0, \
+       NI_OPT_RANKS, \
+       "N,M-K,...", \
+       "Only these ranks of the job, as findings name them", \
+       NI_INTO(type, filter.job_rank)}, \
       {"node", \
        0, \
        NI_OPT_NAMES, \

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/process/listen.h"
 #include "exporter/cmds/counters/recorder.h"
 #include "exporter/input/box/sources.h"
 
@@ -19,6 +21,15 @@ int ni_argv_add(struct ni_argv *a, const char *word) {
 
 static int collect_word(const struct ni_opt *o, void *into, const char *arg) {
   return ni_argv_add((struct ni_argv *)((char *)into + o->at), arg);
+}
+
+static int take_listen(const struct ni_opt *o, void *into, const char *arg) {
+  struct addrinfo *at = ni_listen_address(arg);
+  if (!at)
+    return -EINVAL;
+  freeaddrinfo(at);
+  *(const char **)((char *)into + o->at) = arg;
+  return 0;
 }
 
 void ni_argv_free(struct ni_argv *a) {
@@ -72,8 +83,8 @@ static const struct ni_opt agent_opt[] = {
      "Settings: a line for each option, `listen = 127.0.0.1:9777`; read again on SIGHUP. "
      "What stands on the command line goes before. -FILE: where there is no FILE, the defaults",
      AGENT(config), .min = 1},
-    {"listen", 0, NI_OPT_TEXT, "ADDRESS:PORT", "Where to serve; port 0: any that is free, which is said",
-     AGENT(listen), .def = NI_AGENT_LISTEN, .min = 1},
+    {"listen", 0, NI_OPT_TAKE, "ADDRESS:PORT", "Where to serve; port 0: any that is free, which is said",
+     AGENT(listen), .def = NI_AGENT_LISTEN, .want = NI_LISTEN_WANT, .take = take_listen},
     {"token-file", 0, NI_OPT_TEXT, "FILE",
      "Serve only who sends `Authorization: Bearer` and the first line of FILE", AGENT(token_file), .min = 1},
     {"tls-cert", 0, NI_OPT_TEXT, "FILE", "Certificate (PEM): serve by TLS", AGENT(tls_cert), .min = 1},

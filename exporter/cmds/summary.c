@@ -173,7 +173,7 @@ const struct ni_command ni_summary_command = {
     .examples = {{"logs/", "logs-analysis/ with everything; the figures on the terminal"},
                  {"--only tables --quiet --output-dir /tmp/x logs/",
                   "no page, no pictures, no rows of single operations"},
-                 {"--since=-10m --coll AllReduce --rank 0-7 logs/", "the end of a run"},
+                 {"--since=-10m logs/", "the end of a run"},
                  {"--json --skip-first 10 logs/", "for a program, without warm-up"}}};
 
 static volatile sig_atomic_t stop; /* set by the signal handler, read by all threads of the command */
@@ -212,6 +212,9 @@ static void print_partial(const struct ni_run *r) {
 }
 
 static void print_all(const struct ni_run *r, const struct ni_summary *s) {
+  if (r->beside) /* also to who looks at standard output alone for the figures */
+    ni_say(stderr, "nccl-inspector summary: %s has the result of other logs: this one goes into %s\n",
+           r->beside, r->out_dir);
   if (r->opt.partial) {
     print_partial(r);
     return;
@@ -238,10 +241,10 @@ static void print_all(const struct ni_run *r, const struct ni_summary *s) {
   print_path(r, "dataset/", "the records, sorted, as one data set");
   print_path(r, "output.log", "what was read and found");
   if (r->replaces)
-    ni_say(
-        stdout,
-        "all of it in place of the earlier result in %s, which is gone; --output-dir names another folder\n",
-        r->out_dir);
+    ni_say(stdout,
+           "all of it in place of the earlier result in %s, which is gone%s; --output-dir names another "
+           "folder\n",
+           r->out_dir, r->of_others ? " (it was of other logs)" : "");
 }
 
 int ni_result_of(struct ni_run *r, const char *who, int (*work)(struct ni_run *r, struct ni_summary *s),

@@ -115,7 +115,7 @@ static const struct ni_column group_columns[COLS] = {{.head = "time"},
                                                      {"timed by", .left = true, .drop = 5},
                                                      {"p50", .drop = 1},
                                                      {"p99", .drop = 3},
-                                                     {.head = "bus GB/s"},
+                                                     {.head = "busbw"},
                                                      {"peak", .drop = 4},
                                                      {"", .left = true, .drop = 6}};
 
@@ -137,11 +137,11 @@ static void add_duration_cell(struct ni_table *t, double us) {
   ni_table_cell(t, "%s", isnan(us) ? "-" : ni_duration_text(us, text));
 }
 
-/* Under a head that says GB/s: the unit where it is another, as on the page. */
+/* With the unit that fits: 4 bytes go at kB/s where 400 MB go at GB/s. */
 static void add_rate_cell(struct ni_table *t, double gbs) {
   double v = gbs * 1e9;
-  if (isnan(gbs) || gbs >= 0.01 || !(gbs > 0)) {
-    add_number_cell(t, gbs, 2, "");
+  if (isnan(gbs)) {
+    ni_table_cell(t, "-");
     return;
   }
   const char *unit = ni_decimal_unit(&v, 999.5);
@@ -222,7 +222,7 @@ static void print_groups(const struct ni_summary *s, FILE *f) {
     if (timed[i] && legend[i])
       print_wrapped(f, "  | ", legend[i]);
   if (peak)
-    ni_say(f, "  | peak: p50 of bus GB/s against the best of that function and type\n");
+    ni_say(f, "  | peak: p50 of busbw, the bus bandwidth, against the best of that function and type\n");
   uint64_t fused = 0;
   for (size_t i = 0; i < s->n_groups; i++)
     fused += s->group[i].tails;
@@ -237,7 +237,7 @@ static const struct ni_column tag_columns[] = {
     {.head = "time"},          {.head = "tag"},
     {"name", .left = true},    {"timed by", .left = true, .drop = 2},
     {"operations", .drop = 1}, {"bytes", .drop = 3},
-    {.head = "sum of times"},  {.head = "mean bus GB/s"}};
+    {.head = "sum of times"},  {.head = "mean busbw"}};
 
 static void print_tags(const struct ni_summary *s, FILE *f) {
   enum { COLUMNS = sizeof tag_columns / sizeof *tag_columns };
@@ -297,7 +297,7 @@ void ni_print_next(const char *next, const struct ni_inputs *in, FILE *f) {
   }
   if (logs)
     ni_say(f, "%s", logs + strlen("LOGS"));
-  if (logs && in->run) {
+  if (logs && in->run && strncmp(next, "recover ", 8) != 0) { /* which takes none */
     ni_say(f, " --run ");
     print_word(f, in->run);
   }
@@ -458,8 +458,19 @@ static void print_outliers(const struct ni_summary *s, FILE *f) {
   }
 }
 
+/* Verdicts of a part are none of the job: what explains them may be left out. */
+static void print_part(const struct ni_run *r, FILE *f) {
+  char names[128], text[320];
+  if (!*ni_filters_names(&r->opt.filter, names))
+    return;
+  snprintf(text, sizeof text,
+           "A PART of the job, by %s: what is said is of that part, and its cause may be in the rest", names);
+  print_wrapped(f, "", text);
+}
+
 void ni_print_summary(const struct ni_summary *s, const struct ni_run *r, FILE *f) {
   print_head(s, &r->opt.inputs, f);
+  print_part(r, f);
   print_clocks(s, f);
   if (!r->opt.quiet) {
     print_findings(s, &r->opt.inputs, f);

@@ -166,6 +166,7 @@ int ni_trace_run(int argc, char **argv) {
     goto out;
   code = NI_EXIT_COULD_NOT_RUN;
   r.out_path = r.opt.output ? strdup(r.opt.output) : make_default_output(r.opt.inputs.path[0]);
+  r.replaces = !r.opt.output && r.out_path && access(r.out_path, F_OK) == 0;
   folder = r.out_path ? make_folder_of(r.out_path) : NULL;
   e = folder ? ni_inputs_find(&r.opt.inputs, argv[0], &r.files, &r.runs) : -ENOMEM;
   if (e == -ENOENT)

@@ -144,6 +144,14 @@ static uint32_t count_ranks_at_least(const struct ni_tr *r, uint32_t process, bo
   return most;
 }
 
+/* Of the communicators that were asked for it has to be in one: of the others nothing is drawn. */
+static bool is_unit_drawn(const struct ni_tr *r, uint32_t unit) {
+  bool has_member = !r->opt.filter.comm.n;
+  for (uint32_t i = 0; !has_member && i < r->n_members; i++)
+    has_member = r->member[i].unit == unit && r->member[i].shown;
+  return r->unit[unit].shown && has_member;
+}
+
 /* *more: there may be more ranks than that. */
 static void count_shown(const struct ni_tr *r, uint32_t *ranks, bool *more, uint32_t *hosts) {
   *ranks = *hosts = 0;
@@ -152,7 +160,7 @@ static void count_shown(const struct ni_tr *r, uint32_t *ranks, bool *more, uint
     uint32_t units = 0, n = 0;
     bool known = true, tied = false;
     for (uint32_t u = r->process[p].first_unit; u != NI_TR_NONE; u = r->unit[u].next_in_process, n++) {
-      units += r->unit[u].shown;
+      units += is_unit_drawn(r, u);
       known &= r->unit[u].gpu >= 0;
     }
     uint32_t least = known || n < 2 ? units : count_ranks_at_least(r, p, &tied);
@@ -288,6 +296,8 @@ void ni_tr_print(const struct ni_tr *r) {
     return;
   ni_say(f, "\nwritten to  %s (%s)%s\n", r->out_path, ni_bytes_text(r->out_bytes, bytes),
          r->opt.quiet ? "" : "; open it in https://ui.perfetto.dev or chrome://tracing");
+  if (r->replaces)
+    ni_say(f, "            in place of an earlier timeline, which is gone; -o FILE names another file\n");
 }
 
 static void write_in_unit(struct ni_json *j, const char *what, bool us, int64_t ns) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "exporter/base/array.h"
+#include "exporter/base/process/listen.h"
 #include "exporter/base/now.h"
 #include "exporter/base/process/secret.h"
 #include "exporter/output/metrics/text.h"
@@ -406,25 +407,6 @@ void ni_http_turn(struct ni_http *h, uint64_t *answered, uint64_t *refused) {
 
 /* ---- begin and end ---- */
 
-/*
- * "127.0.0.1:9777", "[::1]:9777", "localhost:9777": no other names, so that nothing is looked up. NULL: none
- * of these.
- */
-static struct addrinfo *resolve_address(const char *text) {
-  const struct addrinfo want = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-  const char *colon = strrchr(text, ':'), *port = colon ? colon + 1 : "x";
-  size_t n = colon ? (size_t)(colon - text) : 0;
-  bool six = n > 2 && text[0] == '[' && colon[-1] == ']';
-  struct addrinfo *found = NULL;
-  char host[64];
-  snprintf(host, sizeof host, "%.*s", (int)(six ? n - 2 : n), text + six);
-  bool number = *port && !port[strspn(port, "0123456789")] && strtoul(port, NULL, 10) <= 65535;
-  if (!number || !*host || six != (strchr(host, ':') != NULL))
-    return NULL;
-  return getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, port, &want, &found) == 0 ? found
-                                                                                                    : NULL;
-}
-
 /* Listens at the address, or goes on with the socket of the one before. */
 static struct MHD_Daemon *start_daemon(struct ni_http *h, const struct ni_http *before,
                                        const struct addrinfo *at, char *cert, char *key, char *ca) {
@@ -452,7 +434,7 @@ static struct MHD_Daemon *start_daemon(struct ni_http *h, const struct ni_http *
 int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_handler *handler, void *arg,
                  char *why, size_t cap) {
   struct ni_http *h = calloc(1, sizeof *h), *before = *out;
-  struct addrinfo *at = resolve_address(o->listen);
+  struct addrinfo *at = ni_listen_address(o->listen);
   char *cert = NULL, *key = NULL, *ca = NULL;
   const char *option = o->option ? o->option : "--listen";
   snprintf(why, cap, "%s", strerror(ENOMEM));
@@ -467,7 +449,7 @@ int ni_http_open(struct ni_http **out, const struct ni_http_options *o, ni_http_
     snprintf(why, cap, "%s=%s: %s", option, o->listen,
              at ? "others reach that. Give --token-file, --tls-cert and --tls-key, or --open to "
                   "serve everybody"
-                : "want an address and a port, such as 127.0.0.1:9777, [::1]:9777 or localhost:9777");
+                : "want " NI_LISTEN_WANT);
     is_fine = false;
   }
   if (is_fine && o->token_file)

@@ -22,7 +22,9 @@ static void load_shelf(struct ni_atlas *a, struct ni_atlas_folder *f, int k) {
   if (asprintf(&path, "%s/%s", folder, name) < 0)
     path = NULL;
   int e = path ? ni_shelf_read(&f->shelf[k], path) : -ENOMEM;
-  if (e < 0 && e != -ENOENT && e != -ENOTDIR)
+  /* Who may not enter the cache has none there: a home of somebody else's. */
+  const bool is_none = e == -ENOENT || e == -ENOTDIR || (e == -EACCES && k == 1);
+  if (e < 0 && !is_none)
     ni_atlas_say(a, f->path, "is not used",
                  e == -EBADMSG ? "it is damaged, or of another version" : strerror(-e));
   free(path);

@@ -81,7 +81,7 @@ void ni_atlas_close(struct ni_atlas *a, bool done, struct ni_atlas_counts *how);
 struct ni_atlas_wants {
   int64_t since_us, until_us; /* both inside */
   const struct ni_words *comm, *host, *coll;
-  const struct ni_ranks *rank, *sn, *size;
+  const struct ni_ranks *rank, *job_rank, *sn, *size;
   bool records; /* false: nothing but the account */
   bool rollups; /* roll-up lines of wanted contexts and functions are wanted as well */
   bool proxies; /* lines of the proxy are wanted: logs that have some are read whole */
@@ -157,9 +157,9 @@ const struct ni_granules *ni_atlas_log_map(const struct ni_atlas *a, size_t file
 void ni_atlas_wire_made(struct ni_wire *w, struct ni_atlas *a, size_t file_no);
 /* The granule still has the bytes that the map knows. *fd -1: not open yet; the caller's to close. */
 bool ni_atlas_is_intact(const char *path, int *fd, const struct ni_granule *x);
-/* The context is wanted by w; the filters remember that they were asked. */
-bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_ident *ident,
-                            const struct ni_meta *meta);
+/* The context, in that file, is wanted by w; the filters remember that they were asked. */
+bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_file *file,
+                            const struct ni_ident *ident, const struct ni_meta *meta);
 
 /*
  * All logs into their accounts, for those who want nothing else of the lines; join: those into one. 0 or

@@ -21,11 +21,12 @@ static struct ni_atlas_file *find_file(const struct ni_atlas *a, const struct ni
   return &a->file[p->file_no];
 }
 
-bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_ident *i,
-                            const struct ni_meta *m) {
+bool ni_atlas_wants_context(const struct ni_atlas_wants *w, const struct ni_file *file,
+                            const struct ni_ident *i, const struct ni_meta *m) {
+  const int64_t of_job = ni_job_rank(&file->head, i->rank, i->n_ranks);
   bool comm = !w->comm->n || ni_words_have_comm(w->comm, i->comm_hash, i->comm_name);
   bool host = !w->host->n || ni_words_have(w->host, m->hostname),
-       rank = !w->rank->n || ni_ranks_have(w->rank, i->rank);
+       rank = ni_ranks_have_both(w->rank, w->job_rank, i->rank, of_job, comm && host);
   return comm && host && rank;
 }
 
@@ -44,10 +45,11 @@ static bool overlaps_ranks(const struct ni_ranks *r, uint64_t low, uint64_t high
  * Of each sort: can a line of it be wanted? The filters are asked what they would have been asked had all
  * lines been read.
  */
-static bool *find_wanted_sorts(const struct ni_granules *g, const struct ni_atlas_wants *w) {
+static bool *find_wanted_sorts(const struct ni_granules *g, const struct ni_file *file,
+                               const struct ni_atlas_wants *w) {
   bool *sort = calloc(g->n_sorts + 1, sizeof *sort), *context = calloc(g->n_contexts + 1, sizeof *context);
   for (size_t i = 0; sort && context && i < g->n_contexts; i++)
-    context[i] = ni_atlas_wants_context(w, &g->context[i].ident, &g->context[i].meta);
+    context[i] = ni_atlas_wants_context(w, file, &g->context[i].ident, &g->context[i].meta);
   for (size_t i = 0; sort && context && i < g->n_sorts; i++) {
     const struct ni_granule_sort *s = &g->sort[i];
     if (!context[s->context] || s->kind >= NI_SORT_OTHER)
@@ -145,9 +147,10 @@ bool ni_atlas_is_intact(const char *path, int *fd, const struct ni_granule *x) {
  * Adds the wanted granules, those that follow each other in one part. from: of sums. -ESTALE: their bytes are
  * not those of the index.
  */
-static int add_granules(const struct ni_granules *g, const char *path, const struct ni_atlas_wants *w,
-                        uint64_t from, struct ni_scan_parts *out, size_t *cap) {
-  bool *sort = find_wanted_sorts(g, w);
+static int add_granules(const struct ni_granules *g, const struct ni_file *file,
+                        const struct ni_atlas_wants *w, uint64_t from, struct ni_scan_parts *out,
+                        size_t *cap) {
+  bool *sort = find_wanted_sorts(g, file, w);
   int fd = -1, e = sort ? 0 : -ENOMEM;
   for (size_t i = 0, to; e == 0 && i < g->n; i = to) {
     to = i + 1;
@@ -158,7 +161,7 @@ static int add_granules(const struct ni_granules *g, const char *path, const str
       to++;
     struct ni_range r = ni_granules_range(g, i, to);
     for (size_t k = i; e == 0 && k < g->n && g->item[k].at < r.to; k++)
-      if (!ni_atlas_is_intact(path, &fd, &g->item[k]))
+      if (!ni_atlas_is_intact(file->path, &fd, &g->item[k]))
         e = -ESTALE;
     if (r.from < from)
       r.from = from;
@@ -209,7 +212,7 @@ static int plan_file(void *arg, size_t file_no, struct ni_scan_parts *out) {
   if (e == 0 && x->w->sums)
     e = load_sums(f, x->w);
   if (e == 0 && x->w->records)
-    e = add_granules(g, f->file->path, x->w, f->summed, out, &cap);
+    e = add_granules(g, f->file, x->w, f->summed, out, &cap);
   f->granule_parts = out->n - 1;
   if (e == 0 && f->state == NI_ATLAS_GROWN)
     e = add_part(out, &cap, (struct ni_range){.from = g->end, .to = UINT64_MAX >> 1});

@@ -22,6 +22,8 @@
 struct ni_log_head {
   uint64_t start_ns;                                          /* of the process; 0: not stated */
   bool has_record, has_name, has_timing, has_algo, has_trace; /* keys of its first record */
+  int32_t job_rank; /* the process's: its launcher's, else that in its largest communicator; -1: not known */
+  int32_t job_size; /* 0; else it is several ranks, and those of a communicator of so many are the job's */
 };
 
 struct ni_file {
@@ -69,8 +71,16 @@ struct ni_files {
  */
 #define NI_RESULT_MARKER ".nccl-inspector-output"
 
+/* To whom files are shut. */
+#define NI_UNREADABLE_ADVICE ". Run as the user of the job, or as root"
+
 /* Directories deeper than this are listed as unreadable (ELOOP). */
 #define NI_DISCOVER_DEPTH 64
+
+/* The rank in the job of whoever is this rank of a communicator of so many ranks. -1: not known. */
+static inline int64_t ni_job_rank(const struct ni_log_head *h, int32_t rank, int32_t n_ranks) {
+  return !h->job_size ? h->job_rank : n_ranks == h->job_size ? rank : -1;
+}
 
 /* What is behind the last slash. */
 static inline const char *ni_path_name(const char *path) {

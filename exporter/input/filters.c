@@ -246,7 +246,7 @@ int ni_ranks_add(struct ni_ranks *r, const char *list) {
   if (!r->seen) {
     if (!(r->seen = malloc(sizeof *r->seen)))
       return -ENOMEM;
-    *r->seen = (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
+    *r->seen = (struct ni_ranks_seen){INT64_MAX, INT64_MIN, false};
   }
   for (const char *p = list; *p; p += *p == ',') {
     char *end;
@@ -339,7 +339,7 @@ int ni_tags_add_span(struct ni_ranks *r, const char *p) {
   if (!r->seen) {
     if (!(r->seen = malloc(sizeof *r->seen)))
       return -ENOMEM;
-    *r->seen = (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
+    *r->seen = (struct ni_ranks_seen){INT64_MAX, INT64_MIN, false};
   }
   if (!ni_array_room(r->span, r->n, r->cap))
     return -ENOMEM;
@@ -401,6 +401,22 @@ bool ni_ranks_have(const struct ni_ranks *r, int64_t rank) {
   return found;
 }
 
+/* Looks at the spans alone: to ask the filter would be remembered. */
+static bool is_in_spans(const struct ni_ranks *r, int64_t rank) {
+  bool found = false;
+  for (size_t i = 0; !found && i < r->n; i++)
+    found = rank >= r->span[i].from && rank <= r->span[i].to;
+  return found;
+}
+
+bool ni_ranks_have_both(const struct ni_ranks *rank, const struct ni_ranks *job_rank, int64_t of_comm,
+                        int64_t of_job, bool passes) {
+  const bool is_of_comm = !rank->n || ni_ranks_have(rank, of_comm);
+  if (passes && rank->n && of_job >= 0 && is_in_spans(rank, of_job) != is_of_comm)
+    __atomic_store_n(&rank->seen->differs, true, __ATOMIC_RELAXED);
+  return (!job_rank->n || ni_ranks_have(job_rank, of_job)) && is_of_comm;
+}
+
 /* found: another filter found something; else that one has told why nothing is left. */
 static void report_unmet_ranks(const struct ni_ranks *r, const char *command, const char *option,
                                const char *where, bool found) {
@@ -424,13 +440,30 @@ static bool is_any_met(const struct ni_words *w) {
   return is_met;
 }
 
+/* Users think in ranks of the job: whoever meant these is told. */
+static void report_numbering(const struct ni_ranks *r, bool with_job_rank, const char *command) {
+  if (!r->n || !r->seen->differs || with_job_rank)
+    return;
+  ni_say(stderr, "%s: --rank is the rank in each communicator; for ranks of the job give --job-rank ",
+         command);
+  for (size_t i = 0; i < r->n; i++) {
+    ni_say(stderr, "%s%" PRId64, i ? "," : "", r->span[i].from);
+    if (r->span[i].to != r->span[i].from)
+      ni_say(stderr, "-%" PRId64, r->span[i].to);
+  }
+  ni_say(stderr, "\n");
+}
+
 void ni_filters_say_unmet(const struct ni_filters *f, const char *command) {
   const char *all = "these logs", *left = "what the other filters leave";
-  const bool is_of_some = f->comm.n || f->host.n || f->rank.n; /* of others nobody has looked at functions */
+  const bool is_of_some =
+      f->comm.n || f->host.n || f->rank.n || f->job_rank.n; /* of others nobody has looked at functions */
   report_unmet_words(&f->coll, command, "coll", is_of_some ? left : all);
   report_unmet_words(&f->comm, command, "comm", all);
   report_unmet_words(&f->host, command, "node", all);
   report_unmet_ranks(&f->rank, command, "rank", all, true);
+  report_unmet_ranks(&f->job_rank, command, "job-rank", all, true);
+  report_numbering(&f->rank, f->job_rank.n > 0, command);
   report_unmet_words(&f->tag.name, command, "tag", all);
   const bool others = is_any_met(&f->coll) && is_any_met(&f->comm) && is_any_met(&f->host);
   report_unmet_ranks(&f->tag.number, command, "tag", left, others);
@@ -469,16 +502,17 @@ static void wire_words_met(struct ni_wire *w, struct ni_words *x) {
 }
 
 static void wire_ranks_met(struct ni_wire *w, struct ni_ranks *x) {
-  struct ni_ranks_seen s = x->seen ? *x->seen : (struct ni_ranks_seen){INT64_MAX, INT64_MIN};
+  struct ni_ranks_seen s = x->seen ? *x->seen : (struct ni_ranks_seen){INT64_MAX, INT64_MIN, false};
   for (size_t i = 0; i < x->n; i++)
     wire_met(w, &x->span[i].met);
-  NI_WIRE(w, &s.lowest, &s.highest);
+  NI_WIRE(w, &s.lowest, &s.highest, &s.differs);
   if (!w->load || w->bad || !x->seen)
     return;
   if (s.lowest < x->seen->lowest)
     x->seen->lowest = s.lowest;
   if (s.highest > x->seen->highest)
     x->seen->highest = s.highest;
+  x->seen->differs |= s.differs;
 }
 
 void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f) {
@@ -486,6 +520,7 @@ void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f) {
   wire_words_met(w, &f->comm);
   wire_words_met(w, &f->host);
   wire_ranks_met(w, &f->rank);
+  wire_ranks_met(w, &f->job_rank);
   wire_ranks_met(w, &f->sn);
   wire_ranks_met(w, &f->tag.number);
   wire_words_met(w, &f->tag.name);
@@ -499,9 +534,30 @@ const char *ni_filters_refuse(const struct ni_filters *f) {
   return reversed ? NI_WHEN_REVERSED : NULL;
 }
 
+const char *ni_filters_names(const struct ni_filters *f, char out[128]) {
+  const struct {
+    const char *name;
+    size_t n;
+  } all[] = {{"--coll", f->coll.n}, {"--comm", f->comm.n}, {"--node", f->host.n},
+             {"--rank", f->rank.n}, {"--sn", f->sn.n},     {"--job-rank", f->job_rank.n},
+             {"--size", f->size.n}, {"--tag", f->tag.n}};
+  size_t given = 0, put = 0, at = 0;
+  *out = 0;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    given += all[i].n > 0;
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].n) {
+      const char *before = put == 0 ? "" : put + 1 == given ? " and " : ", ";
+      at += (size_t)snprintf(out + at, 128 - at, "%s%s", before, all[i].name);
+      put++;
+    }
+  return out;
+}
+
 bool ni_filters_any(const struct ni_filters *f) {
   const bool has_time = f->since.base || f->until.base;
-  const size_t words = f->coll.n + f->comm.n + f->host.n + f->rank.n + f->sn.n + f->size.n + f->tag.n;
+  const size_t words =
+      f->coll.n + f->comm.n + f->host.n + f->rank.n + f->job_rank.n + f->sn.n + f->size.n + f->tag.n;
   return has_time || words > 0;
 }
 
@@ -514,6 +570,7 @@ void ni_filters_free(struct ni_filters *f) {
   ni_words_free(&f->comm);
   ni_words_free(&f->host);
   ni_ranks_free(&f->rank);
+  ni_ranks_free(&f->job_rank);
   ni_ranks_free(&f->sn);
   ni_ranks_free(&f->size);
   ni_tags_free(&f->tag);

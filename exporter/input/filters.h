@@ -41,6 +41,7 @@ struct ni_ranks {
   /* of all that was asked for; any thread, relaxed */
   struct ni_ranks_seen {
     int64_t lowest, highest;
+    bool differs; /* the same ranks of the job would have been others */
   } *seen;
 };
 
@@ -60,6 +61,7 @@ struct ni_filters {
   struct ni_when since, until;
   struct ni_words coll, comm, host;
   struct ni_ranks rank, sn, size; /* size: bytes */
+  struct ni_ranks job_rank;       /* rank: of the communicator, but of the job in trace */
   struct ni_tag_filter tag;
 };
 
@@ -90,6 +92,12 @@ int ni_ranks_add(struct ni_ranks *r, const char *list);
 int ni_sizes_add(struct ni_ranks *r, const char *list);
 void ni_ranks_free(struct ni_ranks *r);
 bool ni_ranks_have(const struct ni_ranks *r, int64_t rank);
+/*
+ * Both filters of ranks at once: of_comm in the communicator, of_job in the job (-1: not known). passes: so
+ * do all other filters.
+ */
+bool ni_ranks_have_both(const struct ni_ranks *rank, const struct ni_ranks *job_rank, int64_t of_comm,
+                        int64_t of_job, bool passes);
 
 /*
  * Adds "7,9-12,layer.3,none": tags, ranges of them, names, and the word for untagged operations. 0, -EINVAL
@@ -121,6 +129,8 @@ void ni_filters_wire_met(struct ni_wire *w, struct ni_filters *f);
  */
 #define NI_WHEN_REVERSED "--since is later than --until: nothing lies between them"
 const char *ni_filters_refuse(const struct ni_filters *f);
+/* Which of them leave operations out, times apart: "--coll and --rank"; "": none. Returns out. */
+const char *ni_filters_names(const struct ni_filters *f, char out[128]);
 /* Is anything left out? */
 bool ni_filters_any(const struct ni_filters *f);
 /* Are the times of all records needed before it is known which are wanted? */

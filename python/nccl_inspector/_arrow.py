@@ -52,7 +52,7 @@ def records(
     logs: Logs, *, columns: Optional[Sequence[str]] = None, run: Union[str, int, None] = None, since: Optional[str] = None,
     until: Optional[str] = None, rank: Optional[Words] = None, host: Optional[Words] = None, comm: Optional[Words] = None,
     coll: Optional[Words] = None, sn: Optional[Words] = None, jobs: Optional[int] = None, memory: Optional[str] = None,
-    tag: Optional[Words] = None,
+    tag: Optional[Words] = None, job_rank: Optional[Words] = None,
 ) -> pyarrow.Table:
     """Every operation of the logs as one Arrow table, a row a record (docs/parquet.md has the columns).
 
@@ -61,7 +61,8 @@ def records(
     """
     pyarrow = _pyarrow()
     with tempfile.TemporaryDirectory(prefix="nccl-inspector-") as folder:
-        words = filters(run, since, until, rank, host, comm, coll, sn, jobs, memory, tag) + option("output-dir", folder)
+        words = filters(run, since, until, rank, host, comm, coll, sn, jobs, memory, tag, job_rank)
+        words += option("output-dir", folder)
         run_command(["summary", "--quiet", "--no-plots", "--no-html", "--no-csv"] + words + paths(logs), RESULT)
         where = os.path.join(folder, "parquet_files")
         files: List[str] = sorted(os.path.join(where, f) for f in os.listdir(where) if f.endswith(".parquet"))

@@ -31,10 +31,10 @@ def check(logs: Logs, *, expect: Optional[Mapping[str, int]] = None, partial: bo
 def filters(
     run: Union[str, int, None], since: Optional[str], until: Optional[str], rank: Optional[Words], host: Optional[Words],
     comm: Optional[Words], coll: Optional[Words], sn: Optional[Words], jobs: Optional[int], memory: Optional[str],
-    tag: Optional[Words] = None,
+    tag: Optional[Words] = None, job_rank: Optional[Words] = None,
 ) -> List[str]:
     given: Mapping[str, Any] = {"run": run, "since": since, "until": until, "rank": rank, "host": host, "comm": comm,
-                                "coll": coll, "sn": sn, "tag": tag, "jobs": jobs, "memory": memory}
+                                "coll": coll, "sn": sn, "tag": tag, "jobs": jobs, "memory": memory, "job-rank": job_rank}
     return [word for name, value in given.items() for word in option(name, value)]
 
 
@@ -43,7 +43,7 @@ def summary(
     since: Optional[str] = None, until: Optional[str] = None, rank: Optional[Words] = None, host: Optional[Words] = None,
     comm: Optional[Words] = None, coll: Optional[Words] = None, sn: Optional[Words] = None, skip_first: Optional[int] = None,
     step_by: Optional[str] = None, comm_map: Optional[Path] = None, jobs: Optional[int] = None, memory: Optional[str] = None,
-    tag: Optional[Words] = None,
+    tag: Optional[Words] = None, job_rank: Optional[Words] = None,
 ) -> Summary:
     """Where the time went, and who was late: the summary.json of ``nccl-inspector summary``, docs/summary.md.
 
@@ -52,7 +52,7 @@ def summary(
     lists of them may be Python's: ``rank=range(8)``, ``coll=["AllReduce", "Send"]``, ``tag=[7, "layer.3"]``.
     ``["complete"]`` is False when data is missing, and ``["input"]`` says what. Raises InspectorError when nothing can be read.
     """
-    words = filters(run, since, until, rank, host, comm, coll, sn, jobs, memory, tag)
+    words = filters(run, since, until, rank, host, comm, coll, sn, jobs, memory, tag, job_rank)
     words += option("skip-first", skip_first) + option("step-by", step_by) + option("comm-map", comm_map)
     if output_dir is not None:
         words += option("output-dir", output_dir) + option("force", force)

@@ -141,6 +141,22 @@ ok(!/unsafe|https?:|\*/.test(policy), 'no way around it');
 
 // ---- tables: filters, sorting, pages, CSV
 // -------------------------------------------------------------------------------
+same(
+  await page
+    .locator('[role=tab]')
+    .allTextContents()
+    .then((all) => all.slice(0, 7)),
+  [
+    'Groups',
+    'Communicators',
+    'Lateness of ranks',
+    'Lateness of hosts',
+    'Sizes by communicator',
+    'Sizes by rank',
+    'Sizes by host',
+  ],
+  'names of tabs that say what they show'
+);
 const rowsOf = () => page.locator('#table tbody tr').count();
 const captionOf = () => page.locator('#table caption').textContent();
 const bodyOf = (n) => page.locator(`#table tbody td:nth-child(${n})`).allTextContents();

@@ -13,24 +13,27 @@
 enum { NARROWEST = 20, USUAL = 80, LABELS = 24, MOST = 32 };
 
 /* The line being written. */
-static struct {
+static struct terminal_line {
+  int fd;     /* of the terminal; of stdout until somebody writes elsewhere */
   bool whole; /* as it is, however long */
   int column, columns;
   char indent[MOST + 1]; /* before what goes on */
-} line;
+} line = {.fd = STDOUT_FILENO};
 
-int ni_terminal_columns(FILE *f) {
+static int columns_of(int fd) {
   struct winsize size;
-  if (f != stdout || !isatty(STDOUT_FILENO))
+  if (!isatty(fd))
     return 0;
   const char *said = getenv("COLUMNS");
   long n = said ? strtol(said, NULL, 10) : 0;
-  if ((n < 1 || n > 10000) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+  if ((n < 1 || n > 10000) && ioctl(fd, TIOCGWINSZ, &size) == 0)
     n = size.ws_col;
   if (n < 1 || n > 10000)
     n = USUAL;
   return n < NARROWEST ? NARROWEST : (int)n;
 }
+
+int ni_terminal_columns(FILE *f) { return f == stdout ? columns_of(STDOUT_FILENO) : 0; }
 
 int ni_text_columns(const char *text, size_t bytes) {
   int n = 0;
@@ -43,9 +46,9 @@ int ni_text_columns(const char *text, size_t bytes) {
   return n;
 }
 
-static bool write_to_stdout(const char *text, size_t n) {
+static bool write_out(const char *text, size_t n) {
   while (n) {
-    ssize_t got = write(STDOUT_FILENO, text, n);
+    ssize_t got = write(line.fd, text, n);
     if (got < 0 && errno != EINTR)
       return false;
     if (got > 0) {
@@ -88,7 +91,7 @@ static void prepare_line(const char *text, size_t n) {
   while (leading < n && text[leading] == ' ')
     leading++;
   line.whole = *text == '{' || is_command(text, n);
-  line.columns = ni_terminal_columns(stdout);
+  line.columns = columns_of(line.fd);
   for (size_t i = 0; i < n && i < LABELS; i++) {
     if (text[i] != ' ' && (spaces > 1 || i == leading))
       at = i;
@@ -119,16 +122,16 @@ static bool write_wrapped(const char *text, size_t n) {
       word++;
     int wide = ni_text_columns(text + gap, word), from = (int)strlen(line.indent);
     bool over = word && !line.whole && line.column > from && line.column + (int)gap + wide > line.columns;
-    if (over && (!write_to_stdout("\n", 1) || !write_to_stdout(line.indent, strlen(line.indent))))
+    if (over && (!write_out("\n", 1) || !write_out(line.indent, strlen(line.indent))))
       return false;
-    if (!write_to_stdout(over ? text + gap : text, over ? word : gap + word))
+    if (!write_out(over ? text + gap : text, over ? word : gap + word))
       return false;
     line.column = over ? from + wide : line.column + (int)gap + wide;
     text += gap + word;
     n -= gap + word;
     if (n && *text == '\n') {
       line.column = 0;
-      return write_to_stdout(text, 1);
+      return write_out(text, 1);
     }
   }
   return true;
@@ -142,6 +145,15 @@ static ssize_t write_lines(void *cookie, const char *text, size_t n) {
       return 0;
   }
   return (ssize_t)n;
+}
+
+int ni_terminal_write(int fd, const char *text, size_t n) {
+  const struct terminal_line before = line;
+  line = (struct terminal_line){.fd = fd};
+  const bool is_wide = columns_of(fd) == 0;
+  const bool fine = is_wide ? write_out(text, n) : write_lines(NULL, text, n) == (ssize_t)n;
+  line = before;
+  return fine ? 0 : -errno;
 }
 
 void ni_terminal_begin(void) {

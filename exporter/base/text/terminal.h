@@ -20,6 +20,11 @@ void ni_terminal_begin(void);
  */
 int ni_terminal_columns(FILE *f);
 /*
+ * Whole lines to a descriptor that is no stream, such as standard error: likewise, where it is a terminal.
+ * 0 or -errno.
+ */
+int ni_terminal_write(int fd, const char *text, size_t n);
+/*
  * How many columns text takes, of UTF-8: a character one, or what the locale says of it, where the program
  * has set one.
  */

@@ -133,6 +133,39 @@ static const char *find_hang_text(const struct ni_summary *s) {
   return !s->complete && s->stood_still ? s->hang : NULL;
 }
 
+/*
+ * What --run says for this run alone, in a folder that has logs of others as well, which commands would judge
+ * together with it. NULL: there are no others, or nobody can tell. which: 16 bytes.
+ */
+static const char *name_run(const struct ni_run *r, char which[16]) {
+  const struct ni_launch *l = after->l;
+  struct ni_files all = {0};
+  struct ni_runs runs = {0};
+  uint32_t run = 0;
+  bool is_one = true;
+  int e = l->before.n ? ni_discover(&all, l->logs.path, l->logs.n) : -ENOENT;
+  if (e == 0)
+    e = ni_runs_find(&runs, &all);
+  for (size_t i = 0; e == 0 && i < all.n; i++) {
+    size_t k = 0;
+    while (k < r->files.n &&
+           (r->files.file[k].ino != all.file[i].ino || r->files.file[k].dev != all.file[i].dev))
+      k++;
+    if (k == r->files.n || !all.file[i].run)
+      continue;
+    is_one &= !run || run == all.file[i].run;
+    run = all.file[i].run;
+  }
+  const bool is_named = is_one && run && runs.n > 1;
+  if (is_named && run == runs.n)
+    snprintf(which, 16, "last");
+  else if (is_named)
+    snprintf(which, 16, "%u", run);
+  ni_files_free(&all);
+  ni_runs_free(&runs);
+  return is_named ? which : NULL;
+}
+
 static void print_next(const struct ni_run *r, const struct ni_summary *s, const struct ni_finding *first) {
   const struct ni_problem *p = r->ledger.problem;
   const char *next = "trace LOGS -o trace.json.gz", *hang = find_hang_text(s);
@@ -150,8 +183,11 @@ static void print_next(const struct ni_run *r, const struct ni_summary *s, const
            "`nccl-inspector check` them\n");
     return;
   }
+  struct ni_inputs logs = r->opt.inputs; /* which stay the run's */
+  char which[16];
+  logs.run = name_run(r, which);
   ni_say(stdout, "  next    ");
-  ni_print_next(next, &r->opt.inputs, stdout);
+  ni_print_next(next, &logs, stdout);
 }
 
 static void print_folder(const struct ni_run *r) {

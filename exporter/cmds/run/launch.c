@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exporter/base/out_file.h"
 #include "exporter/base/text/safe_text.h"
 #include "exporter/cmds/doctor/plugin_load.h"
 #include "exporter/model/counters/series.h"
@@ -258,16 +259,23 @@ static bool find_folders(struct ni_launch *l, const struct ni_launch_wants *want
   return fine || report_launch_failure(l, "OUT", strerror(ENOMEM));
 }
 
+static bool report_out_failure(const struct ni_launch *l, const char *path, int error) {
+  const bool is_elsewhere = error == -EACCES || error == -EROFS || error == -ENOSPC;
+  char why[128];
+  snprintf(why, sizeof why, "%s%s", ni_out_error_text(error), is_elsewhere ? ", by --out DIR" : "");
+  return report_launch_failure(l, path, why);
+}
+
 /* Makes the folders before the command starts, since it may take days. */
 static bool make_folders(struct ni_launch *l) {
   int e = make_folder(l->out, &l->made_out);
   if (e < 0)
-    return report_launch_failure(l, l->out, strerror(-e));
+    return report_out_failure(l, l->out, e);
   bool used = !l->logs_elsewhere || l->logs.n > 1;
   if (used)
     e = make_folder(l->own_logs, &l->made_logs);
   if (e < 0)
-    return report_launch_failure(l, l->own_logs, strerror(-e));
+    return report_out_failure(l, l->own_logs, e);
   const bool is_new = !l->logs_elsewhere && l->made_logs;
   if (is_new || ni_discover(&l->before, l->logs.path, l->logs.n) == 0)
     return true;

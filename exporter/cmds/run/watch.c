@@ -11,6 +11,7 @@
 #include "exporter/base/now.h"
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/safe_text.h"
+#include "exporter/base/text/terminal.h"
 #include "exporter/cli/command.h"
 #include "exporter/input/box/sources.h"
 #include "exporter/input/box/passed_over.h"
@@ -115,7 +116,7 @@ static void print_said(struct ni_run_watch *w, const struct ni_look *x) {
     for (size_t i = 0; at == 0 && i < sizeof names / sizeof *names; i++)
       if (strncmp(text, names[i], strlen(names[i])) == 0)
         snprintf(w->sentence, sizeof w->sentence, "%.*s", (int)line, text);
-    (void)ni_write_all(STDERR_FILENO, text, (size_t)n, -1);
+    (void)ni_terminal_write(STDERR_FILENO, text, (size_t)n);
   }
 }
 

@@ -68,7 +68,7 @@ static bool has_rank(const struct op *o, int32_t rank) {
 /* Looks at the ranks of the filter itself: to ask the filter would be remembered. */
 static bool is_missing(const struct op *o, const struct ni_show *s, int32_t rank) {
   const struct ni_ranks *r = &s->filter.rank;
-  bool wanted = r->n == 0;
+  bool wanted = r->n == 0 && s->filter.job_rank.n == 0; /* whose records are lost is not known by the job's */
   for (size_t i = 0; i < r->n; i++)
     wanted |= rank >= r->span[i].from && rank <= r->span[i].to;
   return wanted && !has_rank(o, rank);
@@ -144,8 +144,25 @@ static void write_json_counter(void *arg, const struct ni_beside_entity *e, cons
   ni_json_end_object(j);
 }
 
+/* Has a rank of the communicator another number in the job, by which findings name it? */
+static bool are_ranks_others(const struct op *o) {
+  bool differ = false;
+  for (size_t i = 0; i < o->n; i++)
+    differ |= o->row[i].job_rank >= 0 && o->row[i].job_rank != o->row[i].rank;
+  return differ;
+}
+
+/* " (rank 11 of the job)", where that is another number. Returns out. */
+static const char *put_job_rank(const struct ni_show_row *r, char out[48]) {
+  *out = 0;
+  if (r->job_rank >= 0 && r->job_rank != r->rank)
+    snprintf(out, 48, " (rank %" PRId64 " of the job)", r->job_rank);
+  return out;
+}
+
 static void print_rows(const struct op *o) {
   static const struct ni_column columns[] = {{"rank", .width = 6},
+                                             {"rank", .unit = "of the job", .width = 10},
                                              {"host", .width = 12, .left = true},
                                              {"pid", .width = 8, .drop = 4},
                                              {"size", .width = 9},
@@ -157,10 +174,19 @@ static void print_rows(const struct op *o) {
                                              {"", .left = true}};
   struct ni_table t;
   char a[32];
-  ni_table_begin(&t, columns, sizeof columns / sizeof *columns);
+  const bool has_others = are_ranks_others(o);
+  const size_t n = sizeof columns / sizeof *columns;
+  struct ni_column shown[sizeof columns / sizeof *columns];
+  shown[0] = columns[0];
+  memcpy(shown + 1, columns + 2 - has_others, (n - 2 + has_others) * sizeof *shown);
+  ni_table_begin(&t, shown, n - !has_others);
   for (size_t i = 0; i < o->n; i++) {
     const struct ni_show_row *r = &o->row[i];
     ni_table_cell(&t, "%d", r->rank);
+    if (has_others && r->job_rank >= 0)
+      ni_table_cell(&t, "%" PRId64, r->job_rank);
+    else if (has_others)
+      ni_table_cell(&t, "-");
     ni_table_cell(&t, "%s", r->host);
     ni_table_cell(&t, "%" PRId64, r->pid);
     ni_table_cell(&t, "%s", ni_size_text(r->bytes, a));
@@ -193,7 +219,7 @@ static void print_missing(const struct op *o, const struct ni_show *s) {
 
 static void print_operation(const struct op *o, const struct ni_show *s, const struct ni_beside *b) {
   const struct ni_show_row *r = o->row;
-  char when[40], span[32], least[32], text[32];
+  char when[40], span[32], least[32], text[32], job[48];
   ni_say(stdout, "%s number %" PRIu64 " on communicator 0x%" PRIx64 "%s%s%s, %zu of %d ranks\n", r->func,
          r->sn, r->hash, *r->comm ? " (" : "", r->comm, *r->comm ? ")" : "", o->n, r->n_ranks);
   if (o->from_ns != NI_NO_START)
@@ -203,8 +229,9 @@ static void print_operation(const struct op *o, const struct ni_show *s, const s
   if (o->last)
     ni_say(
         stdout,
-        "rank %d on %s came last: its kernel took %s, the longest one %s, which waited %s of that for it\n",
-        o->last->rank, o->last->host, ni_duration_text((double)o->last->exec_ns / 1000, least),
+        "rank %d%s on %s came last: its kernel took %s, the longest one %s, which waited %s of that for it\n",
+        o->last->rank, put_job_rank(o->last, job), o->last->host,
+        ni_duration_text((double)o->last->exec_ns / 1000, least),
         ni_duration_text((double)(o->last->exec_ns + o->waited_ns) / 1000, span),
         ni_duration_text((double)o->waited_ns / 1000, text));
   print_missing(o, s);
@@ -215,10 +242,12 @@ static void print_operation(const struct op *o, const struct ni_show *s, const s
 static NI_JSON_FORM(put_start, int64_t, if (*v != NI_NO_START) ni_json_i64(j, key, *v))
 static NI_JSON_FORM(put_timing, uint8_t, ni_json_text(j, key, ni_timing_names[*v]))
 static NI_JSON_FORM(put_peer, struct ni_show_row, if (v->p2p) ni_json_i64(j, key, v->peer))
+static NI_JSON_FORM(put_known_rank, int64_t, if (*v >= 0) ni_json_i64(j, key, *v))
 static NI_JSON_FORM(put_true, bool, if (*v) ni_json_bool(j, key, true))
     /* clang-format on */
     static const
     struct ni_json_field of_row[] = {NI_JSON(ni_show_row, rank),
+                                     NI_JSON_FROM(put_known_rank, ni_show_row, job_rank, "global_rank"),
                                      NI_JSON_AS(ni_show_row, host, "hostname"),
                                      NI_JSON(ni_show_row, pid),
                                      NI_JSON(ni_show_row, bytes),

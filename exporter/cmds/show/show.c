@@ -37,7 +37,7 @@ static void copy_cut(char *to, size_t cap, const char *from) { snprintf(to, cap,
 static int add_operation(struct show_part *x, const struct ni_line *l) {
   const struct ni_record *o = &l->op;
   const struct ni_atlas_wants *w = x->wants;
-  if (!ni_atlas_wants_context(w, &l->ident, &l->meta))
+  if (!ni_atlas_wants_context(w, x->file, &l->ident, &l->meta))
     return 0;
   if (w->coll->n && !ni_words_have_func(w->coll, o->func))
     return 0;
@@ -56,6 +56,7 @@ static int add_operation(struct show_part *x, const struct ni_line *l) {
                             .exec_ns = ni_exec_ns(o),
                             .start_ns = ni_start_ns(l),
                             .pid = l->meta.pid,
+                            .job_rank = ni_job_rank(&x->file->head, l->ident.rank, l->ident.n_ranks),
                             .run = x->file->run,
                             .rank = l->ident.rank,
                             .n_ranks = l->ident.n_ranks,
@@ -179,6 +180,7 @@ static int read_all_records(struct ni_show *s) {
                                      .host = &f->host,
                                      .coll = &f->coll,
                                      .rank = &f->rank,
+                                     .job_rank = &f->job_rank,
                                      .sn = &f->sn,
                                      .size = &f->size,
                                      .records = true};
@@ -244,6 +246,8 @@ const struct ni_command ni_show_command = {
              NI_INTO(struct ni_show, filter.coll), .want = "names, such as AllReduce,Send"},
             {"rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks (within the communicator)",
              NI_INTO(struct ni_show, filter.rank)},
+            {"job-rank", 0, NI_OPT_RANKS, "N,M-K,...", "Only these ranks of the job, as findings name them",
+             NI_INTO(struct ni_show, filter.job_rank)},
             NI_ROW_TAG(struct ni_show),
             NI_ROWS_INDEX(struct ni_show),
             {"pattern", 0, NI_OPT_FLAG, NULL, "The step that the job repeats, as a program",

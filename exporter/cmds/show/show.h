@@ -13,6 +13,7 @@
 struct ni_show_row {
   uint64_t hash, sn, bytes, exec_ns;
   int64_t start_ns, pid; /* start_ns: NI_NO_START: not told */
+  int64_t job_rank;      /* its rank in the job; -1: not known */
   uint32_t run;
   int32_t rank, n_ranks, peer;
   bool p2p, graph;

@@ -218,7 +218,7 @@ static const char *advise_on_error(int error) {
     case ENOENT:
       return ". The folder is that of NCCL_INSPECTOR_DUMP_DIR, which the job makes when it first writes";
     case EACCES:
-      return ". Run as the user of the job, or as root";
+      return NI_UNREADABLE_ADVICE;
     case ENOTDIR:
       return ". Name a folder, or the file itself";
     case EINVAL:

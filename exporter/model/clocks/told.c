@@ -139,9 +139,9 @@ static void say_unaligned_hosts(struct clock_telling *t, uint32_t from, uint32_t
     append_text(t, " and %zu more", n - NAMED);
   append_text(
       t,
-      " %s no timed collective in common with the other hosts: %s cannot be compared, and times are as %s "
+      " %s no timed collective in common with the other hosts: %s cannot be compared, and %s times are as "
       "written",
-      n > 1 ? "have" : "has", n > 1 ? "their clocks" : "its clock", n > 1 ? "they were" : "it was");
+      n > 1 ? "have" : "has", n > 1 ? "their clocks" : "its clock", n > 1 ? "their" : "its");
   line(arg, t->text);
 }
 

@@ -161,12 +161,12 @@ struct ni_ledger_process {
   X(REFUSED, "refused", "communicator not recorded at all", "communicators not recorded at all") \
   X(IN_FLIGHT, "in_flight", "operation still in flight at the end", "operations still in flight at the end") \
   X(LATE, "late", "operation with a channel that came late", "operations with a channel that came late") \
-  X(NO_FINAL, "no_final", "rank of a communicator without a final line: killed, or still running", \
-    "ranks of communicators without a final line: killed, or still running") \
+  X(NO_FINAL, "no_final", "final line missing, of a communicator in one process: killed, or still running", \
+    "final lines missing, one for each communicator of a process: killed, or still running") \
   X(NO_END, "no_end", NI_UNENDED_ONE, NI_UNENDED_MANY) \
   X(NO_ACCOUNTING, "no_accounting", \
-    "rank of a communicator without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)", \
-    "ranks of communicators without accounting (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)") \
+    "account missing, of a communicator in one process (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)", \
+    "accounts missing, one for each communicator of a process (NCCL_INSPECTOR_DUMP_CONTROL_LINES=0?)") \
   X(SUM, "sum", "operation that the final lines do not account for", \
     "operations that the final lines do not account for") \
   X(WRITTEN, "written", "record more or less than stated as written", \

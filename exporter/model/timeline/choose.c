@@ -5,7 +5,8 @@
 
 bool ni_tr_is_choosing(const struct ni_tr_options *o) {
   const struct ni_filters *f = &o->filter;
-  return !o->with.n && (f->since.base || f->until.base || f->rank.n || f->host.n || f->comm.n);
+  return !o->with.n &&
+      (f->since.base || f->until.base || f->rank.n || f->job_rank.n || f->host.n || f->comm.n);
 }
 
 int ni_tr_choose_begin(struct ni_tr *r) {

@@ -215,6 +215,7 @@ struct ni_tr {
   int64_t t0_ns, t1_ns; /* first and last time in the output */
   struct ni_tr_counts count;
   char *out_path;
+  bool replaces; /* a file that is there, and that the user has not named */
   uint64_t out_bytes, out_text_bytes;
   bool out_large; /* more text than Perfetto opens */
   char error_text[512];

@@ -161,7 +161,11 @@ int ni_tr_settle(struct ni_tr *r) {
   for (uint32_t i = 0; e == 0 && i < r->n_units; i++) {
     struct ni_tr_unit *u = &r->unit[i];
     const char *host = r->who.process[u->process].host;
-    bool rank = !r->opt.filter.rank.n || ni_ranks_have(&r->opt.filter.rank, u->rank);
+    const struct ni_ranks *rank_of[] = {&r->opt.filter.rank,
+                                        &r->opt.filter.job_rank}; /* both are the job's */
+    bool rank = true;
+    for (size_t k = 0; k < sizeof rank_of / sizeof *rank_of; k++)
+      rank &= !rank_of[k]->n || ni_ranks_have(rank_of[k], u->rank);
     u->shown = (!r->opt.filter.host.n || ni_words_have(&r->opt.filter.host, host)) && rank;
   }
   for (uint32_t i = 0; e == 0 && i < r->n_members; i++)

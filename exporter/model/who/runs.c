@@ -683,6 +683,20 @@ static int number_runs(struct run_finding *x) {
   return e;
 }
 
+/* As `trace` and `summary` call the process. */
+static void note_job_rank(struct ni_log_head *log, const struct ni_process_head *h) {
+  const struct ni_head_seat *largest = NULL;
+  bool several = false;
+  for (unsigned i = 0; i < h->n_seats; i++) {
+    for (unsigned k = 0; k < i; k++)
+      several |= h->seat[k].hash == h->seat[i].hash; /* a seat stands there once */
+    if (!largest || h->seat[i].n_ranks > largest->n_ranks)
+      largest = &h->seat[i];
+  }
+  log->job_size = several ? largest->n_ranks : 0;
+  log->job_rank = h->rank >= 0 || !largest ? h->rank : largest->rank;
+}
+
 int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
   struct run_finding x = {.r = out, .files = files, .head = calloc(files->n + 1, sizeof *x.head)};
   int e = x.head ? ni_heads_read(x.head, files, NULL) : -ENOMEM;
@@ -693,9 +707,12 @@ int ni_runs_find(struct ni_runs *out, struct ni_files *files) {
   if (e == 0 && out)
     e = number_runs(&x);
   for (size_t i = 0; x.head && i < files->n; i++) {
+    const uint32_t p = x.process_of ? x.process_of[i] : 0;
     files->file[i].head = x.head[i].log;
-    ni_head_free(&x.head[i]);
+    note_job_rank(&files->file[i].head, p ? x.process[p - 1].head : &x.head[i]);
   }
+  for (size_t i = 0; x.head && i < files->n; i++)
+    ni_head_free(&x.head[i]);
   free_finding(&x);
   free(x.head);
   return e;

@@ -29,6 +29,7 @@ static int __attribute__((format(printf, 3, 4))) set_error(struct ni_convert *c,
 
 struct convert_part {
   struct ni_convert *c;
+  const struct ni_file *file;
   struct ni_ledger *ledger;
   struct ni_convert_out out;
   struct ni_convert_counts count;
@@ -51,11 +52,13 @@ static int find_rank(void *arg, struct ni_line *l, uint64_t line_no) {
   return 0;
 }
 
-static bool is_wanted(const struct ni_convert *c, const struct ni_line *l, int64_t start_ns) {
+static bool is_wanted(const struct ni_convert *c, const struct ni_file *file, const struct ni_line *l,
+                      int64_t start_ns) {
   const struct ni_filters *f = &c->filter;
+  const int64_t of_job = ni_job_rank(&file->head, l->ident.rank, l->ident.n_ranks);
   const bool comm = !f->comm.n || ni_words_have_comm(&f->comm, l->ident.comm_hash, l->ident.comm_name);
   const bool host = !f->host.n || ni_words_have(&f->host, l->meta.hostname);
-  const bool rank = !f->rank.n || ni_ranks_have(&f->rank, l->ident.rank);
+  const bool rank = ni_ranks_have_both(&f->rank, &f->job_rank, l->ident.rank, of_job, comm && host);
   const bool coll = !f->coll.n || ni_words_have_func(&f->coll, l->op.func);
   const bool others = comm && host && rank && coll; /* tags that are not met are told of what these leave */
   const bool tag = others && (!f->tag.n || ni_tags_have(&f->tag, l->op.user_tag));
@@ -136,7 +139,7 @@ static int convert_line(void *arg, struct ni_line *l, uint64_t line_no) {
   const bool no_start = start == NI_NO_START || start < 0;
   if (no_start)
     start = ni_time_ns(NI_NO_START, l->meta.dump_timestamp_us);
-  if (!is_wanted(x->c, l, start)) {
+  if (!is_wanted(x->c, x->file, l, start)) {
     x->count.filtered++;
     return 0;
   }
@@ -166,7 +169,8 @@ static int read_part(void *arg, struct ni_scan *scan, struct ni_scan_to *to, con
   struct ni_convert *c = arg;
   struct ni_convert_file *f = &c->of_file[p->file_no];
   struct ni_scan_end end;
-  struct convert_part x = {.c = c, .rank = NI_NOT_STATED, .ledger = calloc(1, sizeof *x.ledger)};
+  struct convert_part x = {
+      .c = c, .file = p->file, .rank = NI_NOT_STATED, .ledger = calloc(1, sizeof *x.ledger)};
   *result = x.ledger;
   int e = x.ledger ? ni_out_begin(&f->out, c->dir, 0666) : -ENOMEM;
   if (e < 0)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "exporter/base/out_file.h"
 #include "exporter/base/text/time_text.h"
@@ -17,6 +18,7 @@
 #include "exporter/input/discover.h"
 
 #define LOCK ".lock"
+#define NI_ELSEWHERE ", by --output-dir DIR"
 
 /* What a result consists of, in OUT. */
 static const char *const parts[] = {"parquet_files", "parquet_counters", "parquet_series", "dataset",
@@ -222,14 +224,86 @@ static int make_tmp(struct ni_run *r) {
   return (r->log = create_file(r, "output.log")) ? 0 : -errno;
 }
 
-int ni_result_begin(struct ni_run *r) {
-  char why[400];
+/* The folder of the log, for free(). NULL: it is gone. */
+static char *find_folder_of_log(const char *path) {
+  char *folder = strndup(path, (size_t)(ni_path_name(path) - path));
+  char *real = folder ? realpath(*folder ? folder : ".", NULL) : NULL;
+  free(folder);
+  return real;
+}
+
+/*
+ * Of which logs a result is: the folders that they lie in, however they were named. The line of the marker
+ * that says so.
+ */
+static void write_origin(const struct ni_run *r, char line[40]) {
+  const char *before = NULL;
+  size_t length = 0;
+  uLong sum = 0;
+  for (size_t i = 0; i < r->files.n; i++) {
+    const char *path = r->files.file[i].path;
+    const size_t n = (size_t)(ni_path_name(path) - path);
+    if (before && n == length && memcmp(before, path, n) == 0)
+      continue;
+    before = path;
+    length = n;
+    char *folder = find_folder_of_log(path);
+    if (folder)
+      sum = crc32(sum, (const Bytef *)folder, (uInt)strlen(folder) + 1);
+    free(folder);
+  }
+  snprintf(line, 40, "of: %08lx", sum);
+}
+
+/* Does the marker of the folder name other logs than ours? One of an earlier version names none. */
+static bool is_of_other_logs(int dir, const char *origin) {
+  char text[512] = "";
+  int fd = openat(dir, NI_RESULT_MARKER, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  ssize_t n = fd < 0 ? 0 : pread(fd, text, sizeof text - 1, 0);
+  if (fd >= 0)
+    close(fd);
+  text[n > 0 ? n : 0] = 0;
+  const char *line = strstr(text, "\nof: ");
+  return line && strncmp(line + 1, origin, strlen(origin)) != 0;
+}
+
+/*
+ * Opens OUT. Without --output-dir the results of two folders of one name, "logs", would lie in one: the later
+ * one gets "logs-analysis-2". -errno with a sentence in why.
+ */
+static int open_out_dir(struct ni_run *r, char *why, size_t cap) {
+  const bool may_choose = !r->opt.output_dir && !r->opt.compat;
+  char origin[40];
+  write_origin(r, origin);
   r->out_dir = r->opt.output_dir ? strdup(r->opt.output_dir) : choose_default_dir(&r->opt.inputs);
-  if (!r->out_dir)
+  char *const first = r->out_dir;
+  if (!first)
     return -ENOMEM;
-  int e = r->out_fd = ni_out_dir(r->out_dir, true, why, sizeof why);
+  int fd = ni_out_dir(first, true, why, cap);
+  for (unsigned k = 2; fd >= 0 && (r->of_others = is_of_other_logs(fd, origin)) && may_choose && k < 1000;
+       k++) {
+    close(fd);
+    if (r->out_dir != first)
+      free(r->out_dir);
+    if (asprintf(&r->out_dir, "%s-%u", first, k) < 0) {
+      r->out_dir = NULL;
+      fd = -ENOMEM;
+    } else
+      fd = ni_out_dir(r->out_dir, true, why, cap);
+  }
+  if (r->out_dir == first)
+    return fd;
+  r->beside = first;
+  return fd;
+}
+
+int ni_result_begin(struct ni_run *r) {
+  char why[400] = "";
+  int e = r->out_fd = open_out_dir(r, why, sizeof why);
   if (e < 0) {
-    return ni_run_fail(r, e, "%s: %s", r->out_dir, why);
+    const bool is_elsewhere = e == -EACCES || e == -EROFS;
+    return ni_run_fail(r, e, "%s: %s%s", r->out_dir ? r->out_dir : "the result", *why ? why : strerror(-e),
+                       is_elsewhere ? NI_ELSEWHERE : "");
   }
   remove_leftovers(r);
   e = has_content(r->out_fd);
@@ -243,7 +317,9 @@ int ni_result_begin(struct ni_run *r) {
   r->replaces = ni_result_earlier(r);
   if (e >= 0)
     e = make_tmp(r);
-  return e < 0 ? ni_run_fail(r, e, "%s: %s", r->out_dir, strerror(-e)) : e;
+  return e < 0 ? ni_run_fail(r, e, "%s: %s%s", r->out_dir, ni_out_error_text(e),
+                             e == -EACCES || e == -EROFS ? NI_ELSEWHERE : "")
+               : e;
 }
 
 bool ni_result_earlier(const struct ni_run *r) {
@@ -254,7 +330,15 @@ static int write_marker(const struct ni_run *r) {
   FILE *f = create_file(r, NI_RESULT_MARKER);
   if (!f)
     return -errno;
-  ni_say(f, "Written by nccl-inspector summary. The next summary into this folder replaces it as a whole.\n");
+  char origin[40];
+  write_origin(r, origin);
+  ni_say(f,
+         "Written by nccl-inspector summary. The next summary into this folder replaces it as a whole.\n%s\n",
+         origin);
+  char *folder = r->files.n ? find_folder_of_log(r->files.file[0].path) : NULL;
+  if (folder)
+    ni_say(f, "logs: %s\n", folder);
+  free(folder);
   return fclose(f) == 0 ? 0 : -errno;
 }
 

@@ -418,7 +418,7 @@ int ni_tr_write(struct ni_tr *r, void (*about)(const struct ni_tr *r, struct ni_
   char why[400];
   int e = ni_tr_out_open(&w.out, r->out_path, why, sizeof why);
   if (e < 0)
-    return ni_tr_fail(r, e, "%s: %s", r->out_path, why);
+    return ni_tr_fail(r, e, "%s: %s%s", r->out_path, why, e == -EACCES || e == -EROFS ? ", by -o FILE" : "");
   w.named = calloc((size_t)r->n_units + r->n_devices + 1, sizeof *w.named);
   for (int i = 0; i < 2; i++)
     w.begun.slot[i] = calloc(BEGUN_SLOTS, sizeof *w.begun.slot[i]);

@@ -66,6 +66,8 @@ for bad in 9777 :9777 127.0.0.1 127.0.0.1: 127.0.0.1:x 127.0.0.1:65536 127.0.0.1
   example.com:9777 '[127.0.0.1]:1' "$(head -c 300 /dev/zero | tr '\0' 1):1"; do
   refused "--listen=$bad" 'want an address and a port' --listen "$bad"
 done
+timeout 20 "$INSPECTOR" agent --listen foo 2>"$TMP/usage" && fail "--listen foo begins" || rc=$?
+is "a bad value is a usage error" "$rc" 64
 refused "an address of another machine" 'Cannot assign' --listen 192.0.2.1:0 --open
 begin ported
 refused "a port that is taken" 'in use' --listen "${URL#http://}"

@@ -28,9 +28,9 @@ said whole 'rank 1 \(by the communicator of all\) on mi300_node1, 53 operations'
 said whole 'when operations began is not in the source'
 checked whole 0 '^COMPLETE'
 said died 'node1_pid4711_0x78.jsonl: left out: no log of ACCL.*the others of its process were read'
-checked died 2 '1 rank of a communicator without a final line' \
+checked died 2 '1 final line missing, of a communicator' \
   '1 process without its own last line.*imported logs end where'
-checked cut 2 '1 rank of a communicator without a final line'
+checked cut 2 '1 final line missing, of a communicator'
 said cut '1 event could not be read'
 checked lost 2 'problem     7 operations dropped' 'problem     2 operations .*in flight'
 zcat "$TMP"/lost.logs/*node1*.gz >"$TMP/lines"

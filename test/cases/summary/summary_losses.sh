@@ -125,7 +125,7 @@ logs = changed("whole", "no stats", lambda p, l: None if '"dump_stats":' in l or
 told, s, text = both("no stats", logs, ["no_final"])
 n = sum(json.loads(run("check", logs, "--json")[1])["communicators"][i]["ranks_without_final_line"]
         for i in (0,))
-if told["no_final"]["count"] != n or f"{n} ranks of communicators without a final line" not in text:
+if told["no_final"]["count"] != n or f"{n} final lines missing, one for each communicator" not in text:
     fail(f"no stats: {n} {text}")
 
 # A rank that samples was killed: numbers behind its last accounting were sampled out or lost, and nobody has

@@ -85,7 +85,9 @@ class Package(unittest.TestCase):
         s = ni.summary(LOGS)
         self.assertEqual((s["complete"], s["records"], s["operations"]), (True, 880, 440))
         self.assertEqual({g["func"] for g in s["groups"]}, {"AllReduce", "AllGather", "ReduceScatter"})
+        of_job = ni.summary(LOGS, coll=["AllReduce"], job_rank=range(1))
         some = ni.summary(LOGS, coll=["AllReduce"], rank=range(1))
+        self.assertEqual(of_job["records"], 20)
         self.assertEqual({(g["func"], g["records"]) for g in some["groups"] if g["records"]},
                          {("AllReduce", 40)})
         self.assertFalse([f for f in os.listdir(TMP) if "analysis" in f])

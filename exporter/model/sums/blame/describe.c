@@ -451,14 +451,27 @@ static void put_moments(struct ni_put_text *w, const struct ni_finding *f, const
     ni_put(w, " and %s more", NI_COUNT(f->times - MOMENTS_SHOWN));
 }
 
-static void put_cost(struct ni_put_text *w, const struct ni_finding *f, double run_us) {
+/*
+ * Does it cost more than what a step is longer between operations, each step? Then it computes longer during
+ * operations as well, which nobody sees but by what it costs.
+ */
+static bool costs_more_than_seen(const struct ni_blame *b, const struct ni_cause *c,
+                                 const struct ni_finding *f) {
+  const bool is_own_time = c->excess_us > 0 && !c->links && !ni_cause_comes_and_goes(b, c);
+  const double last = f->to_step >= 0 ? (double)f->to_step : b->steps,
+               first = f->from_step > 0 ? (double)f->from_step : 0;
+  return is_own_time && f->lost_us > 1.1 * c->excess_us * (last - first);
+}
+
+static void put_cost(struct ni_put_text *w, const struct ni_finding *f, bool more, double run_us) {
   char cost[32], low[32], high[32];
   if (f->lost_us <= 0) {
     ni_put(w, "; it costs the run nothing that shows");
     return;
   }
-  ni_put(w, "; it costs %s, %.1f %% of the run (%s to %s)", ni_duration_text(f->lost_us, cost),
-         100 * f->lost_us / run_us, ni_duration_text(f->low_us, low), ni_duration_text(f->high_us, high));
+  ni_put(w, "; it costs %s, %.1f %% of the run (%s to %s)%s", ni_duration_text(f->lost_us, cost),
+         100 * f->lost_us / run_us, ni_duration_text(f->low_us, low), ni_duration_text(f->high_us, high),
+         more ? ", computing during operations included" : "");
 }
 
 static int by_rank(const void *a, const void *b, void *of) {
@@ -591,7 +604,7 @@ static int fill_finding(const struct ni_blame *b, const struct ni_cause *c, doub
     put_moments(&w, f, b->s);
   else
     put_interval(&w, f, b->s);
-  put_cost(&w, f, run_us);
+  put_cost(&w, f, costs_more_than_seen(b, c, f), run_us);
   w = (struct ni_put_text){f->next, sizeof f->next};
   if (f->n_processes && c->level != NI_LEVEL_FABRIC && c->level != NI_LEVEL_JOB) {
     ni_put(&w, "trace LOGS --rank ");

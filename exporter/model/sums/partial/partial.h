@@ -31,7 +31,7 @@
 #include "exporter/model/sums/state.h"
 
 #define NI_SHARDS_MAX 65536u
-#define NI_PARTIAL_FORMAT 8u
+#define NI_PARTIAL_FORMAT 9u
 
 enum ni_section {
   NI_SECTION_OPTIONS = 1,

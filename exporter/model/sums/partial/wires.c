@@ -55,6 +55,7 @@ void ni_partial_wire_options(struct ni_wire *w, struct ni_run *r) {
   wire_words(w, &o->filter.comm);
   wire_words(w, &o->filter.host);
   wire_spans(w, &o->filter.rank, ni_ranks_add);
+  wire_spans(w, &o->filter.job_rank, ni_ranks_add);
   wire_spans(w, &o->filter.sn, ni_ranks_add);
   wire_spans(w, &o->filter.size, ni_sizes_add);
   wire_tags(w, &o->filter.tag);
@@ -82,7 +83,8 @@ void ni_partial_wire_options(struct ni_wire *w, struct ni_run *r) {
 static void wire_file(struct ni_wire *w, struct ni_file *f) {
   NI_WIRE(w, &f->path, &f->bytes, &f->mtime_ns, &f->run, &f->head.start_ns, &f->head.has_record,
           &f->head.has_name);
-  NI_WIRE(w, &f->head.has_timing, &f->head.has_algo, &f->head.has_trace);
+  NI_WIRE(w, &f->head.has_timing, &f->head.has_algo, &f->head.has_trace, &f->head.job_rank,
+          &f->head.job_size);
   if (!f->path)
     w->bad = true;
 }

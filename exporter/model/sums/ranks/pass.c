@@ -727,7 +727,11 @@ static int finish_rank(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   o->n_steps = x->step + 1;
   o->overlap_us = (float)x->places.overlap_ns / 1e3f;
-  o->whole_steps = o->n_steps - ((uint64_t)x->in_step * 2 * o->n_steps < o->ops);
+  /* What an operation ends has as many steps as there were of it, as `show --pattern` counts: the rest is the
+   * begin of one that never ended, in a job that hung. A gap begins a step. */
+  const bool is_ended = o->mark.found && o->mark.n && x->step > 0 && !x->b->r->marks.n;
+  const bool is_rest = is_ended || (uint64_t)x->in_step * 2 * o->n_steps < o->ops;
+  o->whole_steps = o->n_steps - is_rest;
   hash_slot_shapes(x);
   int e = build_places(x);
   if (e < 0)

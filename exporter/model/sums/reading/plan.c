@@ -58,6 +58,7 @@ static bool describe_wanted(struct ni_run *r, struct ni_atlas_wants *w) {
                                .host = &o->host,
                                .coll = &o->coll,
                                .rank = &o->rank,
+                               .job_rank = &o->job_rank,
                                .sn = &o->sn,
                                .size = &o->size,
                                .records = true,

@@ -19,10 +19,11 @@
 #include "exporter/input/parse/parse.h"
 #include "exporter/model/ledger/read.h"
 
-static bool is_wanted_context(const struct ni_run *r, const struct ni_line *l) {
-  const struct ni_filters *o = &r->opt.filter;
-  const struct ni_atlas_wants w = {.comm = &o->comm, .host = &o->host, .rank = &o->rank};
-  return ni_atlas_wants_context(&w, &l->ident, &l->meta);
+static bool is_wanted_context(const struct ni_sum_range *x, const struct ni_line *l) {
+  const struct ni_filters *o = &x->r->opt.filter;
+  const struct ni_atlas_wants w = {
+      .comm = &o->comm, .host = &o->host, .rank = &o->rank, .job_rank = &o->job_rank};
+  return ni_atlas_wants_context(&w, x->f->file, &l->ident, &l->meta);
 }
 
 /* The texts of a line's header, in the order of enum ni_context_text. */
@@ -80,7 +81,7 @@ static int add_context(struct ni_sum_range *x, const struct ni_line *l, const ch
                               .rank = id->rank,
                               .n_ranks = id->n_ranks,
                               .c.nnodes = id->nnodes,
-                              .wanted = is_wanted_context(r, l),
+                              .wanted = is_wanted_context(x, l),
                               .type = (uint8_t)ni_comm_type_of(r, id->n_ranks, id->nnodes)};
   int e = ni_name(&r->names, &x->names, l->meta.hostname, &n.host);
   for (int i = 0; e == 0 && i < NI_CTX_TEXTS; i++)

@@ -60,7 +60,7 @@ export function findings() {
   const left = more
     ? cards
       ? `${count(more)} more: see summary/summary.json.`
-      : `${count(more)} more: see the tables "Ranks", "Communicators" and "Hosts".`
+      : `${count(more)} more: see the tables "Lateness of ranks", "Communicators" and "Lateness of hosts".`
     : '';
   const faults = list.filter((f) => !f.note),
     notes = list.filter((f) => f.note);

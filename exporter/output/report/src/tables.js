@@ -113,7 +113,7 @@ const TABLES = [
     ],
   },
   {
-    name: 'Ranks',
+    name: 'Lateness of ranks',
     file: 'ranks.csv',
     rows: () => processes,
     sort: ['late_ns', true],
@@ -134,7 +134,7 @@ const TABLES = [
     ],
   },
   {
-    name: 'Hosts',
+    name: 'Lateness of hosts',
     file: 'hosts.csv',
     rows: () => hosts,
     sort: ['late_ns', true],
@@ -147,19 +147,19 @@ const TABLES = [
     ],
   },
   {
-    name: 'By communicator',
+    name: 'Sizes by communicator',
     file: 'by_communicator.csv',
     rows: () => sliceRows('comm'),
     columns: sliceColumns('Communicator', (r) => commName(r.of)),
   },
   {
-    name: 'By rank',
+    name: 'Sizes by rank',
     file: 'by_rank.csv',
     rows: () => sliceRows('process'),
     columns: sliceColumns('Rank', (r) => rankName(r.of)),
   },
   {
-    name: 'By host',
+    name: 'Sizes by host',
     file: 'by_host.csv',
     rows: () => sliceRows('host'),
     columns: sliceColumns('Host', (r) => (hosts[r.of] ? hosts[r.of].name : `host ${r.of}`)),

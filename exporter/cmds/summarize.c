@@ -477,7 +477,6 @@ void ni_summarize_free(struct ni_run *r) {
   free(r->cell_order);
   ni_sort_free(r->sorted);
   free(r->out_dir);
-  free(r->beside);
   ni_inputs_free(&r->opt.inputs);
   ni_inputs_free(&r->opt.parts);
   ni_filters_free(&r->opt.filter);

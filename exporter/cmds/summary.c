@@ -212,9 +212,12 @@ static void print_partial(const struct ni_run *r) {
 }
 
 static void print_all(const struct ni_run *r, const struct ni_summary *s) {
-  if (r->beside) /* also to who looks at standard output alone for the figures */
-    ni_say(stderr, "nccl-inspector summary: %s has the result of other logs: this one goes into %s\n",
-           r->beside, r->out_dir);
+  const bool took_its_name = r->replaces && r->of_others && !r->opt.output_dir && !r->opt.compat;
+  if (took_its_name) /* two folders of logs are called the same; scripts rely on the name */
+    ni_say(
+        stderr,
+        "nccl-inspector summary: the result in %s was of other logs, and is gone; --output-dir keeps both\n",
+        r->out_dir);
   if (r->opt.partial) {
     print_partial(r);
     return;

@@ -188,7 +188,6 @@ struct ni_run {
   int out_fd, tmp_fd;         /* of OUT and of the temporary folder in it; -1: none */
   bool replaces;              /* an earlier result in OUT */
   bool of_others;             /* which is of other logs */
-  char *beside;               /* OUT would be this one, but it has a result of other logs; NULL: it is */
   char tmp_name[64];          /* in OUT */
   char tmp_dir[32];           /* the same folder by its descriptor: nobody can put another in its place */
   int lock_fd;                /* of .lock in it: held while this process lives */

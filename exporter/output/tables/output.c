@@ -267,33 +267,15 @@ static bool is_of_other_logs(int dir, const char *origin) {
   return line && strncmp(line + 1, origin, strlen(origin)) != 0;
 }
 
-/*
- * Opens OUT. Without --output-dir the results of two folders of one name, "logs", would lie in one: the later
- * one gets "logs-analysis-2". -errno with a sentence in why.
- */
+/* Opens OUT; -errno with a sentence in why. */
 static int open_out_dir(struct ni_run *r, char *why, size_t cap) {
-  const bool may_choose = !r->opt.output_dir && !r->opt.compat;
   char origin[40];
   write_origin(r, origin);
   r->out_dir = r->opt.output_dir ? strdup(r->opt.output_dir) : choose_default_dir(&r->opt.inputs);
-  char *const first = r->out_dir;
-  if (!first)
+  if (!r->out_dir)
     return -ENOMEM;
-  int fd = ni_out_dir(first, true, why, cap);
-  for (unsigned k = 2; fd >= 0 && (r->of_others = is_of_other_logs(fd, origin)) && may_choose && k < 1000;
-       k++) {
-    close(fd);
-    if (r->out_dir != first)
-      free(r->out_dir);
-    if (asprintf(&r->out_dir, "%s-%u", first, k) < 0) {
-      r->out_dir = NULL;
-      fd = -ENOMEM;
-    } else
-      fd = ni_out_dir(r->out_dir, true, why, cap);
-  }
-  if (r->out_dir == first)
-    return fd;
-  r->beside = first;
+  const int fd = ni_out_dir(r->out_dir, true, why, cap);
+  r->of_others = fd >= 0 && is_of_other_logs(fd, origin);
   return fd;
 }
 

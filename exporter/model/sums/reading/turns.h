@@ -2,10 +2,10 @@
  * Where somebody set a host's clock, by the numbers of the operations: from which one on each stream,
  * which is what one rank of a communicator did of one function, is behind a step (clocks/host_clock.h).
  *
- * Records of a stream lie in the segments of many cells, one a size. Its numbers go through all of them,
- * so they are merged by number, once, before anybody reads one of them alone: what is a few records of a
- * size here and there is together a row without gaps (clocks/turn.h says how a step is seen in it). Only
- * streams of hosts whose clocks have steps are read, one after the other, and nothing is kept but the numbers.
+ * Records of a stream lie in the segments of many cells, one a size. Its numbers go through all of them, so
+ * they are merged by number, once, before anybody reads one of them alone: what is a few records of a size
+ * here and there is together a row without gaps (clocks/turn.h says how a step is seen in it). Only streams
+ * of hosts whose clocks have steps are read, one after the other, and nothing is kept but the numbers.
  *
  * Threads: the main one; what is found is read-only then. Failure: -ENOMEM, -errno of the spill file.
  */

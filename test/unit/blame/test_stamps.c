@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "exporter/model/sums/blame/causes.h"
-#include "exporter/model/sums/blame/compare.h"
+#include "exporter/model/sums/compare/compare.h"
 #include "exporter/model/sums/cpus/launches.h"
 #include "exporter/model/sums/blame/replay.h"
 #include "exporter/model/sums/ranks/places.h"

@@ -7,8 +7,8 @@
 #include "exporter/base/array.h"
 #include "peer_groups.h"
 #include "exporter/model/sums/ranks/quantile.h"
-#include "graph.h"
-#include "stamps.h"
+#include "exporter/model/sums/graph/graph.h"
+#include "exporter/model/sums/graph/stamps.h"
 
 #define DOUBT_OF_MODEL 0.05    /* of any cost: the graph does not know what operations share */
 #define DOUBT_OF_BASELINE 0.01 /* a baseline may be off by so much */

@@ -9,7 +9,7 @@
 #ifndef NI_BLAME_COMPARE_H
 #define NI_BLAME_COMPARE_H
 
-#include "causes.h"
+#include "exporter/model/sums/blame/causes.h"
 
 struct ni_compared {
   uint32_t *member; /* n ranks of one class, of blame.rank */

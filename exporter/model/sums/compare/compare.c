@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "peer_groups.h"
+#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/base/order.h"
 #include "exporter/model/sums/ranks/quantile.h"
 

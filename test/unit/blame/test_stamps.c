@@ -10,6 +10,7 @@
 
 #include "exporter/model/sums/blame/causes.h"
 #include "exporter/model/sums/compare/compare.h"
+#include "exporter/model/sums/compare/stages.h"
 #include "exporter/model/sums/cpus/launches.h"
 #include "exporter/model/sums/blame/replay.h"
 #include "exporter/model/sums/ranks/places.h"

@@ -12,6 +12,7 @@
 
 #include "causes.h"
 #include "exporter/model/sums/compare/compare.h"
+#include "exporter/model/sums/compare/stages.h"
 #include "exporter/model/sums/cpus/launches.h"
 #include "exporter/model/sums/spells/spells.h"
 

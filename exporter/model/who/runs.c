@@ -1,6 +1,6 @@
 /*
- * Which run each group of processes is of (together.h): a run holds each rank once. A group joins the run that
- * most speaks for, by the job's id, communicators in common, and time; else it begins another one.
+ * Which run each group of processes is of (together.h): a run holds each rank once. A group joins the run
+ * that most speaks for, by the job's id, communicators in common, and time; else it begins another one.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * least that can be of one run; which run each group is of, runs.c says.
  *
  * Logs of several jobs may use the same ranks, one job after the other or side by side. So each rank of a
- * communicator, and of a launcher's world, is a *slot* of a *space*; each process that is that rank claims the
- * slot. A space in which two processes are one rank is there several times: it holds nothing together.
+ * communicator, and of a launcher's world, is a *slot* of a *space*; each process that is that rank claims
+ * the slot. A space in which two processes are one rank is there several times: it holds nothing together.
  *
  *   ni_together_find()   from the heads of all files to groups, in the order of their begin
  *

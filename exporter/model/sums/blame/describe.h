@@ -1,8 +1,8 @@
 /*
  * Findings of causes: which are told, in which order, whose they are and when; say_cause.h has the words.
  *
- * A cause is told if what it costs is more than chance could make of it; what accuses nobody comes behind what
- * does. Main thread. Failure: -ENOMEM.
+ * A cause is told if what it costs is more than chance could make of it; what accuses nobody comes behind
+ * what does. Main thread. Failure: -ENOMEM.
  */
 #ifndef NI_BLAME_DESCRIBE_H
 #define NI_BLAME_DESCRIBE_H

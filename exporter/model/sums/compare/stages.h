@@ -4,8 +4,8 @@
  *
  * A layer computes as long in one stage as in another. So the times between operations of one stage, all of
  * them by one factor, are found again in the other; where only whole passes lie between messages their
- * lengths are compared instead, for as many layers. A stage is known by that rank of its class that is nearest
- * to its peers. Threads: the main one. Failure: -ENOMEM.
+ * lengths are compared instead, for as many layers. A stage is known by that rank of its class that is
+ * nearest to its peers. Threads: the main one. Failure: -ENOMEM.
  */
 #ifndef NI_COMPARE_STAGES_H
 #define NI_COMPARE_STAGES_H

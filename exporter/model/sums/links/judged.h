@@ -1,9 +1,9 @@
 /*
  * Which links are slow, each by itself: since when, and by how much. What makes them slow is links.c's.
  *
- * A link's state is UNKNOWN until it is compared with links that are like it, or with itself at other times where
- * single operations of it stop. Then it is FINE or SLOW; links.c makes a slow one EXPLAINED when a cause has
- * it. Bins in which the whole network is slow (fabric.c) say nothing.
+ * A link's state is UNKNOWN until it is compared with links that are like it, or with itself at other times
+ * where single operations of it stop. Then it is FINE or SLOW; links.c makes a slow one EXPLAINED when a
+ * cause has it. Bins in which the whole network is slow (fabric.c) say nothing.
  *
  * Threads: the main one. Ownership: the caller's. Nothing fails.
  */

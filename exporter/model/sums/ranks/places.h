@@ -25,7 +25,7 @@
 #ifndef NI_BLAME_PLACES_H
 #define NI_BLAME_PLACES_H
 
-#include "steps.h"
+#include "exporter/model/sums/steps/steps.h"
 #include "stream.h"
 #include "baseline.h"
 

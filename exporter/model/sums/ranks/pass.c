@@ -13,6 +13,7 @@
 #include "places.h"
 #include "quantile.h"
 #include "sizes.h"
+#include "usual_step.h"
 
 /*
  * Where records are missing in so many spells, which are more than so many steps apart, and before one

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "exporter/model/sums/ranks/cells.h"
 #include "exporter/model/sums/ranks/pass.h"
 #include "exporter/model/sums/ranks/overlaps.h"
 #include "exporter/model/sums/ranks/places.h"

@@ -208,6 +208,19 @@ static void encode_base64(const unsigned char *in, size_t n, char *out) {
   *out = 0;
 }
 
+void ni_heat_sources(const struct ni_summary *s, uint32_t *source) {
+  const struct ni_heat *h = &s->heat;
+  uint32_t next = h->bins;
+  for (uint32_t b = h->bins; b-- > 0;) {
+    bool any = s->time_from == NI_TIME_START;
+    for (uint32_t r = 0; r < h->rows && !any; r++)
+      any = h->count[(size_t)r * h->bins + b] > 0;
+    if (any)
+      next = b;
+    source[b] = next;
+  }
+}
+
 /*
  * The heat map: {"rows","bins","run","left_out","by_own","cells":base64}; row i is process i. One byte a
  * cell: 0 nothing, else by own time 128 + 400 * part of a step (0.25 % each, +-0.3 fit), by durations 128 +

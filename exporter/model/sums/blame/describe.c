@@ -238,42 +238,10 @@ static void add_undecided(const struct ni_blame *b, const struct ni_cause *c, si
   ni_put(&w, " NICs and GPUs would tell (nccl-inspector counters)");
 }
 
-int ni_describe_causes(const struct ni_blame *b, const struct ni_causes *causes,
-                       const struct ni_replay *replay, struct ni_summary *s) {
-  struct ni_cause sorted[NI_CAUSES_MAX];
-  const struct ni_cause *crowded = NULL;
-  double largest_us = 0;
-  size_t number = 0; /* of the finding it is, from 1 on */
+/* What ends a step: marks in the logs, or what the first rank with steps was cut by. */
+static void describe_step_mark(const struct ni_blame *b, struct ni_summary *s) {
   char text[81];
-  int e = 0;
-  memcpy(sorted, causes->item, causes->n * sizeof *sorted);
-  for (uint32_t i = 0; i < causes->n; i++)
-    largest_us = fmax(largest_us, sorted[i].cost_us);
-  for (uint32_t i = 0; i < causes->n; i++)
-    sorted[i].hidden = is_slow_cpu(&sorted[i]) && !is_worth_saying(b, &sorted[i], replay, largest_us);
-  qsort(sorted, causes->n, sizeof *sorted, by_cost);
-  s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us,   replay->without_us, replay->own,
-                             replay->pauses,     replay->transfer, replay->model};
-  s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
-  for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
-    if (sorted[i].link == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK &&
-        is_covered(causes, &sorted[i]))
-      continue;
-    if (!sorted[i].hidden && !is_worth_saying(b, &sorted[i], replay, largest_us))
-      continue;
-    if (sorted[i].kind == NI_FIND_CONGESTION) {
-      crowded = &sorted[i];
-      number = s->n_findings + 1;
-    }
-    if (s->n_findings == NI_SUM_FINDINGS)
-      s->findings_left_out++;
-    else
-      e = fill_finding(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);
-  }
-  if (e == 0 && crowded && !b->run)
-    add_undecided(b, crowded, number, s);
   *s->step_mark = '\0'; /* of an earlier run */
-  s->cost_run = b->run;
   if (b->r->marks.n)
     snprintf(s->step_mark, sizeof s->step_mark, "marks in the logs, the first one \"%s\"",
              ni_safe_text(ni_name_text(&b->r->names, b->r->marks.text), text, sizeof text));
@@ -289,5 +257,42 @@ int ni_describe_causes(const struct ni_blame *b, const struct ni_causes *causes,
       ni_put(&w, "a gap before operations on ");
     ni_put_comm(&w, b, o->slot[o->mark_slot].comm);
   }
+}
+
+int ni_describe_causes(const struct ni_blame *b, const struct ni_causes *causes,
+                       const struct ni_replay *replay, struct ni_summary *s) {
+  struct ni_cause sorted[NI_CAUSES_MAX];
+  const struct ni_cause *crowded = NULL;
+  double largest_us = 0;
+  size_t number = 0; /* of the finding it is, from 1 on */
+  int e = 0;
+  memcpy(sorted, causes->item, causes->n * sizeof *sorted);
+  for (uint32_t i = 0; i < causes->n; i++)
+    largest_us = fmax(largest_us, sorted[i].cost_us);
+  for (uint32_t i = 0; i < causes->n; i++)
+    sorted[i].hidden = is_slow_cpu(&sorted[i]) && !is_worth_saying(b, &sorted[i], replay, largest_us);
+  qsort(sorted, causes->n, sizeof *sorted, by_cost);
+  s->cost = (struct ni_cost){replay->blocks > 0, replay->run_us,   replay->without_us, replay->own,
+                             replay->pauses,     replay->transfer, replay->model};
+  s->causes_not_judged = causes->left_out; /* not findings: most causes cost too little to be named */
+  for (uint32_t i = 0; e == 0 && i < causes->n; i++) {
+    const bool is_pair = sorted[i].link == NI_FIND_SLOW_PAIR && sorted[i].level == NI_LEVEL_RANK;
+    if (is_pair && is_covered(causes, &sorted[i]))
+      continue;
+    if (!sorted[i].hidden && !is_worth_saying(b, &sorted[i], replay, largest_us))
+      continue;
+    if (sorted[i].kind == NI_FIND_CONGESTION) {
+      crowded = &sorted[i];
+      number = s->n_findings + 1;
+    }
+    if (s->n_findings == NI_SUM_FINDINGS)
+      s->findings_left_out++;
+    else
+      e = fill_finding(b, &sorted[i], replay->run_us, &s->finding[s->n_findings++]);
+  }
+  if (e == 0 && crowded && !b->run)
+    add_undecided(b, crowded, number, s);
+  s->cost_run = b->run;
+  describe_step_mark(b, s);
   return e;
 }

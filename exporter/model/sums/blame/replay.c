@@ -251,97 +251,129 @@ static void fill_replayed_cost(const struct replay *x, struct ni_cause *c, doubl
   c->high_us = c->cost_us * (1 + doubt);
 }
 
+/* What the replayed blocks say, of each cause and in all; us. */
+struct replayed {
+  uint32_t blocks, n;           /* of the run; of these, replayed: the sample has some */
+  double *saved;                /* [cause][blocks]: what the block saves without the cause */
+  uint32_t seen[NI_CAUSES_MAX]; /* bins of the cause in them */
+  bool clocked[NI_CAUSES_MAX];  /* it comes and goes: its cost is counted by the clock */
+  double took;                  /* as recorded */
+  double all, all_clocked;      /* saved without all causes, but for clocked ones; without all clocked ones */
+};
+
+/* The block at hand, as recorded and without each cause. took: as recorded. */
+static int replay_block(struct replay *x, struct replayed *s, uint32_t block, double took) {
+  const struct ni_causes *causes = x->s.causes;
+  int e = ni_way_follow(&x->way, &x->s.g, took);
+  if (e == 0)
+    e = store_ends(x);
+  if (e < 0)
+    return e;
+  measure_model(x);
+  if ((e = denoise_block(x, &took)) < 0)
+    return e;
+  for (uint32_t i = 0; i < causes->n; i++) {
+    ni_scenario_reset(&x->s);
+    ni_scenario_remove(&x->s, i);
+    const bool hides = is_hidden_from_replay(x->s.g.b, &causes->item[i]);
+    const double now = hides || !ni_way_is_unchanged(&x->way, &x->s.g) ? ni_graph_run(&x->s.g) : took;
+    s->saved[(size_t)i * s->blocks + s->n] = hides ? measure_head_start(x) : took - now;
+    s->seen[i] += count_cause_bins(x, &causes->item[i], block);
+  }
+  s->all += run_without(x, s->clocked, false, took, x->lost);
+  s->all_clocked += run_without(x, s->clocked, true, took, x->lost_now_and_then);
+  s->n++;
+  return 0;
+}
+
 /*
  * torn: also blocks whose ranks contradict each other, as where stamps of a busy machine have changed the
  * order of operations.
  */
-static int replay_blocks(struct replay *x, struct ni_causes *causes, bool torn, struct ni_replay *out) {
-  const struct ni_blame *b = x->s.g.b;
-  uint32_t blocks = b->steps / NI_BLAME_BLOCK + 1;
-  uint32_t seen[NI_CAUSES_MAX] = {0};
-  bool clocked[NI_CAUSES_MAX];
-  double *cost = calloc((size_t)blocks * (causes->n + 1), sizeof *cost), all = 0, all_clocked = 0, base = 0;
-  float *waited = malloc((b->n_ranks + 1) * sizeof *waited);
-  int e = cost && waited ? ni_scenario_learn(&x->s, blocks) : -ENOMEM, got = 0;
-  if (e == 0)
-    e = check_stamps(x);
-  for (uint32_t i = 0; i < causes->n; i++)
-    clocked[i] = ni_cause_comes_and_goes(b, &causes->item[i]);
-  for (uint32_t k = 0; e == 0 && k < blocks; k++) {
-    if (k % b->sample_every)
+static int replay_blocks(struct replay *x, struct replayed *s, bool torn) {
+  int e = 0;
+  for (uint32_t k = 0; e == 0 && k < s->blocks; k++) {
+    if (k % x->s.g.b->sample_every)
       continue;
-    if ((got = ni_graph_load(&x->s.g, k)) < 0)
-      e = got;
-    if (got <= 0)
+    const int got = ni_graph_load(&x->s.g, k);
+    if (got < 0)
+      return got;
+    if (got == 0)
       continue;
     ni_scenario_reset(&x->s);
     x->s.g.denoised = false;
-    double t = ni_graph_run(&x->s.g);
+    const double took = ni_graph_run(&x->s.g);
     if (x->s.g.torn && !torn)
       continue;
-    base += t;
-    if ((e = ni_way_follow(&x->way, &x->s.g, t)) < 0 || (e = store_ends(x)) < 0)
-      break;
-    measure_model(x);
-    if ((e = denoise_block(x, &t)) < 0)
-      break;
-    for (uint32_t i = 0; i < causes->n; i++) {
-      ni_scenario_reset(&x->s);
-      ni_scenario_remove(&x->s, i);
-      double *saved = &cost[(size_t)i * blocks + out->blocks];
-      const bool hides = is_hidden_from_replay(b, &causes->item[i]);
-      const double took = hides || !ni_way_is_unchanged(&x->way, &x->s.g) ? ni_graph_run(&x->s.g) : t;
-      *saved = hides ? measure_head_start(x) : t - took;
-      seen[i] += count_cause_bins(x, &causes->item[i], k);
-    }
-    all += run_without(x, clocked, false, t, x->lost);
-    all_clocked += run_without(x, clocked, true, t, x->lost_now_and_then);
-    out->blocks++;
+    s->took += took;
+    e = replay_block(x, s, k, took);
   }
+  return e;
+}
+
+/*
+ * Of the run: the cost of each cause, and what all of them cost together. That is scaled as the costs of
+ * single ones were, so where there is one cause both are the same number. waited: room for all ranks.
+ */
+static void fill_costs(struct replay *x, const struct replayed *s, struct ni_causes *causes, float *waited,
+                       struct ni_replay *out) {
+  const struct ni_blame *b = x->s.g.b;
+  const double scale = out->run_us / s->took, on_way = x->way.own + x->way.pauses + x->way.transfer;
+  double plain_us = 0, said_us = 0, clocked_us = 0;
+  out->model = x->recorded > 0 ? x->replayed / x->recorded : 1;
+  out->own = x->way.own / on_way;
+  out->pauses = x->way.pauses / on_way;
+  out->transfer = x->way.transfer / on_way;
+  for (uint32_t i = 0; i < causes->n; i++) {
+    struct ni_cause *c = &causes->item[i];
+    const double *mine = &s->saved[(size_t)i * s->blocks];
+    double sum = 0;
+    for (uint32_t k = 0; k < s->n; k++)
+      sum += mine[k];
+    const double doubt = estimate_doubt(c, mine, s->n, fmin(1, 1 / scale), out->model);
+    /* Of what is at work now and then the blocks may have seen more or less than their share. */
+    if (s->clocked[i] && !c->not_clocked) {
+      bound_clocked_cost(x, c, sum, s->seen[i]);
+      clocked_us += c->cost_us;
+      continue;
+    }
+    fill_replayed_cost(x, c, sum, s->seen[i], scale, doubt);
+    if (!c->links)
+      bound_cost(c, find_others_wait(b, c, waited));
+    if (c->most_us > 0)
+      bound_cost(c, c->most_us);
+    plain_us += sum * scale;
+    said_us += c->cost_us;
+  }
+  const double measure_of = plain_us > 0 ? scale * said_us / plain_us : 0;
+  const double measure_of_clocked = s->all_clocked > 0 ? clocked_us / s->all_clocked : 0;
+  out->without_us = fmax(0, out->run_us - s->all * measure_of - clocked_us);
+  for (uint32_t i = 0; i < b->s->n_comms; i++) {
+    b->s->comm[i].path_us = x->way.path[i] / on_way * out->run_us;
+    b->s->comm[i].cost_us = x->lost[i] * measure_of + x->lost_now_and_then[i] * measure_of_clocked;
+  }
+}
+
+/* torn: see replay_blocks(). */
+static int find_costs(struct replay *x, struct ni_causes *causes, bool torn, struct ni_replay *out) {
+  const struct ni_blame *b = x->s.g.b;
+  struct replayed s = {.blocks = b->steps / NI_BLAME_BLOCK + 1};
+  float *waited = malloc((b->n_ranks + 1) * sizeof *waited);
+  s.saved = calloc((size_t)s.blocks * (causes->n + 1), sizeof *s.saved);
+  int e = s.saved && waited ? ni_scenario_learn(&x->s, s.blocks) : -ENOMEM;
+  if (e == 0)
+    e = check_stamps(x);
+  for (uint32_t i = 0; i < causes->n; i++)
+    s.clocked[i] = ni_cause_comes_and_goes(b, &causes->item[i]);
+  if (e == 0)
+    e = replay_blocks(x, &s, torn);
+  out->blocks = s.n;
   out->run_us = find_run_us(b);
   if (e == 0)
     e = ni_count_clock_costs(b, causes);
-  if (e == 0 && base > 0) {
-    const double scale = out->run_us / base, on_way = x->way.own + x->way.pauses + x->way.transfer;
-    double plain_us = 0, said_us = 0, clocked_us = 0;
-    out->model = x->recorded > 0 ? x->replayed / x->recorded : 1;
-    out->own = x->way.own / on_way;
-    out->pauses = x->way.pauses / on_way;
-    out->transfer = x->way.transfer / on_way;
-    for (uint32_t i = 0; i < causes->n; i++) {
-      struct ni_cause *c = &causes->item[i];
-      const double *mine = &cost[(size_t)i * blocks];
-      double sum = 0;
-      for (uint32_t k = 0; k < out->blocks; k++)
-        sum += mine[k];
-      double d = estimate_doubt(c, mine, out->blocks, fmin(1, 1 / scale), out->model);
-      /* Of what is at work now and then the blocks may have seen more or less than their share. */
-      if (clocked[i] && !c->not_clocked) {
-        bound_clocked_cost(x, c, sum, seen[i]);
-        clocked_us += c->cost_us;
-        continue;
-      }
-      fill_replayed_cost(x, c, sum, seen[i], scale, d);
-      if (!c->links)
-        bound_cost(c, find_others_wait(b, c, waited));
-      if (c->most_us > 0)
-        bound_cost(c, c->most_us);
-      plain_us += sum * scale;
-      said_us += c->cost_us;
-    }
-    /*
-     * What all causes cost together is scaled as the costs of single ones were. So where there is one cause
-     * both are the same number.
-     */
-    const double measure_of = plain_us > 0 ? scale * said_us / plain_us : 0;
-    const double measure_of_clocked = all_clocked > 0 ? clocked_us / all_clocked : 0;
-    out->without_us = fmax(0, out->run_us - all * measure_of - clocked_us);
-    for (uint32_t i = 0; i < b->s->n_comms; i++) {
-      b->s->comm[i].path_us = x->way.path[i] / on_way * out->run_us;
-      b->s->comm[i].cost_us = x->lost[i] * measure_of + x->lost_now_and_then[i] * measure_of_clocked;
-    }
-  }
-  free(cost);
+  if (e == 0 && s.took > 0)
+    fill_costs(x, &s, causes, waited, out);
+  free(s.saved);
   free(waited);
   return e;
 }
@@ -356,10 +388,10 @@ int ni_replay_once(struct ni_blame *b, struct ni_causes *causes, struct ni_repla
   if (!x.lost || !x.lost_now_and_then)
     e = -ENOMEM;
   if (e == 0)
-    e = replay_blocks(&x, causes, false, out);
+    e = find_costs(&x, causes, false, out);
   if (e == 0 && !out->blocks) {
     ni_graph_rewind(&x.s.g);
-    e = replay_blocks(&x, causes, true, out);
+    e = find_costs(&x, causes, true, out);
   }
   ni_scenario_free(&x.s);
   ni_way_free(&x.way);

@@ -157,66 +157,97 @@ static void compare_whole_own_time(const struct ni_blame *b, struct ni_compared 
   }
 }
 
-int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
-  size_t n = 0, all = 0;
+/* What the comparison of a class works on; room for all its places and members. */
+struct comparison {
+  const struct ni_blame *b;
+  struct ni_member_place *at;
+  size_t n;
+  float *middle;                /* by rank: how much longer it is in the middle one of its places */
+  struct compared_places *sums; /* by rank */
+  float *scratch;               /* of members */
+};
+
+static int begin_comparison(struct comparison *x, const struct ni_compared *w) {
+  size_t all = 0;
   for (uint32_t i = 0; i < w->n; i++)
-    all += b->rank[w->member[i]].n_places;
-  struct ni_member_place *at = malloc((all + 1) * sizeof *at);
-  float *middle = malloc(((size_t)b->n_ranks + 1) * sizeof *middle);
-  struct compared_places *sums = calloc((size_t)b->n_ranks + 1, sizeof *sums);
-  float *step_us = malloc((w->n + 1) * sizeof *step_us);
-  if (!at || !middle || !sums || !step_us) {
-    free(at);
-    free(middle);
-    free(sums);
-    free(step_us);
-    return -ENOMEM;
-  }
+    all += x->b->rank[w->member[i]].n_places;
+  x->at = malloc((all + 1) * sizeof *x->at);
+  x->middle = malloc(((size_t)x->b->n_ranks + 1) * sizeof *x->middle);
+  x->sums = calloc((size_t)x->b->n_ranks + 1, sizeof *x->sums);
+  x->scratch = malloc((w->n + 1) * sizeof *x->scratch);
+  return x->at && x->middle && x->sums && x->scratch ? 0 : -ENOMEM;
+}
+
+static void end_comparison(struct comparison *x) {
+  free(x->at);
+  free(x->middle);
+  free(x->sums);
+  free(x->scratch);
+}
+
+/* The places of all members. Half of a step is what is taken for all own time. */
+static void gather_places(struct comparison *x, struct ni_compared *w) {
   for (uint32_t i = 0; i < w->n; i++) {
-    const struct ni_blame_rank *o = &b->rank[w->member[i]];
+    const struct ni_blame_rank *o = &x->b->rank[w->member[i]];
     for (uint32_t k = 0; k < o->n_places; k++) {
       const struct ni_blame_place *p = &o->place[k];
-      at[n++] = (struct ni_member_place){p->at,    p->name,     p->waits,   w->member[i],
-                                         p->order, p->usual_us, p->mean_us, 1};
+      x->at[x->n++] = (struct ni_member_place){p->at,    p->name,     p->waits,   w->member[i],
+                                               p->order, p->usual_us, p->mean_us, 1};
     }
-    sums[w->member[i]].over_us = NAN;
-    step_us[i] = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
+    x->sums[w->member[i]].over_us = NAN;
+    x->scratch[i] = (float)(o->last_ns - o->first_ns) / 1e3f / (float)o->n_steps;
   }
-  w->of_us = ni_blame_quantile(step_us, w->n, 0.5) / 2;
-  const float little = ODD_LITTLE * w->of_us;
-  qsort(at, n, sizeof *at, by_place);
-  for (size_t from = 0, to; from < n; from = to) {
-    to = find_place_end(at, n, from);
-    float baseline = at[from + (to - from == 2 ? 0 : (to - from - 1) / 4)].usual_us;
+  w->of_us = ni_blame_quantile(x->scratch, w->n, 0.5) / 2;
+}
+
+/* By how much longer a member is anywhere: that of the middle one of its places. */
+static void find_middles(struct comparison *x, float little) {
+  struct ni_member_place *at = x->at;
+  qsort(at, x->n, sizeof *at, by_place);
+  for (size_t from = 0, to; from < x->n; from = to) {
+    to = find_place_end(at, x->n, from);
+    const float baseline = at[from + (to - from == 2 ? 0 : (to - from - 1) / 4)].usual_us;
     for (size_t i = from; i < to; i++)
       at[i].times = (at[i].usual_us + little) / (baseline + little);
   }
-  qsort(at, n, sizeof *at, by_rank);
-  for (size_t from = 0, to; from < n; from = to) {
-    for (to = from; to < n && at[to].rank == at[from].rank; to++) {}
-    middle[at[from].rank] = at[from + (to - from - 1) / 2].times;
+  qsort(at, x->n, sizeof *at, by_rank);
+  for (size_t from = 0, to; from < x->n; from = to) {
+    for (to = from; to < x->n && at[to].rank == at[from].rank; to++) {}
+    x->middle[at[from].rank] = at[from + (to - from - 1) / 2].times;
   }
-  qsort(at, n, sizeof *at, by_place);
-  /* where a place is compared: how much longer it is there */
-  for (size_t i = 0; i < n; i++)
+}
+
+/* Place by place: how much longer members are there, where half of them have it. */
+static void add_all_places(struct comparison *x, uint32_t members, float little) {
+  struct ni_member_place *at = x->at;
+  qsort(at, x->n, sizeof *at, by_place);
+  for (size_t i = 0; i < x->n; i++)
     at[i].times = NAN;
-  for (size_t from = 0, to; from < n; from = to) {
-    to = find_place_end(at, n, from);
-    if (to - from >= 2 && (to - from) * 2 >= (size_t)w->n)
-      add_place_excess(at + from, to - from, little, middle, sums);
+  for (size_t from = 0, to; from < x->n; from = to) {
+    to = find_place_end(at, x->n, from);
+    if (to - from >= 2 && (to - from) * 2 >= (size_t)members)
+      add_place_excess(at + from, to - from, little, x->middle, x->sums);
   }
-  w->level_us = find_level(w, sums, step_us);
-  w->of_us = fmaxf(w->level_us, w->of_us);
-  for (uint32_t i = 0; i < w->n; i++) {
-    w->over_us[w->member[i]] = sums[w->member[i]].over_us;
-    w->seen_us[w->member[i]] = w->level_us;
+}
+
+int ni_compare_places(const struct ni_blame *b, struct ni_compared *w) {
+  struct comparison x = {.b = b};
+  const int e = begin_comparison(&x, w);
+  if (e == 0) {
+    gather_places(&x, w);
+    const float little = ODD_LITTLE * w->of_us;
+    find_middles(&x, little);
+    add_all_places(&x, w->n, little);
+    w->level_us = find_level(w, x.sums, x.scratch);
+    w->of_us = fmaxf(w->level_us, w->of_us);
+    for (uint32_t i = 0; i < w->n; i++) {
+      w->over_us[w->member[i]] = x.sums[w->member[i]].over_us;
+      w->seen_us[w->member[i]] = w->level_us;
+    }
+    compare_whole_own_time(b, w, x.sums, x.scratch);
+    qsort(x.at, x.n, sizeof *x.at, by_order);
+    ni_find_leads(b, w, x.at, x.n, x.scratch);
   }
-  compare_whole_own_time(b, w, sums, step_us);
-  qsort(at, n, sizeof *at, by_order);
-  ni_find_leads(b, w, at, n, step_us);
-  free(at);
-  free(middle);
-  free(sums);
-  free(step_us);
-  return 0;
+  end_comparison(&x);
+  return e;
 }

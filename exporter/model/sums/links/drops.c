@@ -39,11 +39,9 @@ static double bound_drops(const struct ni_blame *b, const struct ni_cause *c, co
   return 2 * us;
 }
 
-int ni_find_drops(const struct ni_link_judge *w, struct ni_cause *c) {
+/* How much longer the transfers of a cause's links take, from bin to bin; NAN: not known. */
+static void fill_ratios(const struct ni_link_judge *w, const struct ni_cause *c, float *ratio) {
   const struct ni_blame *b = w->b;
-  float *ratio = w->x, *scratch = w->x + b->bins;
-  double high = 0;
-  uint32_t n = 0, n_high = 0, runs = 0, first = 0, end = 0;
   for (uint32_t k = 0; k < b->bins; k++) {
     float sum = 0;
     uint32_t seen = 0;
@@ -57,8 +55,14 @@ int ni_find_drops(const struct ni_link_judge *w, struct ni_cause *c) {
     ratio[k] = seen && !w->out->crowded[k] ? sum / (float)seen : NAN;
   }
   ratio[0] = ratio[b->bins - 1] = NAN; /* begun or ended in the middle of a step */
-  const float drop = ni_transfers_drop_threshold(ni_transfers_noise(ratio, b->bins, scratch));
-  for (uint32_t k = 0; k < b->bins; k++) {
+}
+
+/* What lies above it belongs to a drop; 0: the links are not as fast as usual in most bins, or never slow. */
+static float find_drop_floor(const float *ratio, uint32_t bins, float *scratch) {
+  double high = 0;
+  uint32_t n = 0, n_high = 0;
+  const float drop = ni_transfers_drop_threshold(ni_transfers_noise(ratio, bins, scratch));
+  for (uint32_t k = 0; k < bins; k++) {
     if (!isnan(ratio[k]))
       scratch[n++] = ratio[k];
     if (ratio[k] >= drop) {
@@ -70,33 +74,47 @@ int ni_find_drops(const struct ni_link_judge *w, struct ni_cause *c) {
       n && ni_blame_quantile(scratch, n, 1 - NI_CAUSE_NOW_AND_THEN) < NI_CAUSE_DROP_QUIET;
   if (!quiet_mostly || !n_high)
     return 0;
-  const float floor = fmaxf((float)high / (float)n_high / DROP_PART, drop / 2);
-  bool *at = calloc(b->bins + 1, sizeof *at);
+  return fmaxf((float)high / (float)n_high / DROP_PART, drop / 2);
+}
+
+/* The drop that begins at `from`, until two bins in a row lie below. Returns the sum of it; *to: its end. */
+static double follow_drop(const float *ratio, uint32_t bins, float floor, uint32_t from, uint32_t *to) {
+  uint32_t below = 0;
+  double sum = 0;
+  *to = from;
+  for (uint32_t i = from; i < bins && ratio[from] > floor && below < 2; i++) {
+    if (isnan(ratio[i]))
+      continue;
+    below = ratio[i] > floor ? 0 : below + 1;
+    if (!below) {
+      sum += ratio[i];
+      *to = i + 1;
+    }
+  }
+  return sum;
+}
+
+int ni_find_drops(const struct ni_link_judge *w, struct ni_cause *c) {
+  const uint32_t bins = w->b->bins;
+  float *ratio = w->x;
+  double high = 0;
+  uint32_t n_high = 0, runs = 0, first = 0, end = 0;
+  fill_ratios(w, c, ratio);
+  const float floor = find_drop_floor(ratio, bins, w->x + bins);
+  bool *at = floor > 0 ? calloc(bins + 1, sizeof *at) : NULL;
   if (!at)
-    return -ENOMEM;
-  high = n_high = 0;
-  for (uint32_t k = 0; k < b->bins;) {
-    uint32_t to = k, below = 0;
-    double sum = 0;
-    for (uint32_t i = k; i < b->bins && ratio[k] > floor && below < 2; i++) {
-      if (isnan(ratio[i]))
-        continue;
-      below = ratio[i] > floor ? 0 : below + 1;
-      if (!below) {
-        sum += ratio[i];
-        to = i + 1;
-      }
-    }
-    if (sum >= NI_CAUSE_DROP_SUM) {
-      if (runs++ == 0)
-        first = k;
-      end = to;
-      high += sum;
-      n_high += ni_transfers_known(ratio, k, to);
-      for (uint32_t i = k; i < to; i++)
-        at[i] = !isnan(ratio[i]);
-    }
-    k = to > k ? to : k + 1;
+    return floor > 0 ? -ENOMEM : 0;
+  for (uint32_t k = 0, to; k<bins; k = to> k ? to : k + 1) {
+    const double sum = follow_drop(ratio, bins, floor, k, &to);
+    if (sum < NI_CAUSE_DROP_SUM)
+      continue;
+    if (runs++ == 0)
+      first = k;
+    end = to;
+    high += sum;
+    n_high += ni_transfers_known(ratio, k, to);
+    for (uint32_t i = k; i < to; i++)
+      at[i] = !isnan(ratio[i]);
   }
   if (runs < 2) {
     free(at);
@@ -104,7 +122,7 @@ int ni_find_drops(const struct ni_link_judge *w, struct ni_cause *c) {
   }
   c->kind = NI_FIND_FLAPPING;
   c->at = at;
-  c->most_us = bound_drops(b, c, at);
+  c->most_us = bound_drops(w->b, c, at);
   c->from = first;
   c->to = end;
   c->bins_hit = runs;

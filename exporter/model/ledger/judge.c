@@ -167,7 +167,7 @@ static void count_causes(struct ni_ledger *c, const struct ni_ledger_kind *k) {
                                          : &c->dropped_by.other) += k->cause[i].count;
 }
 
-/* Of a member with a final line: do the sums that it states close? gone: records that no file has any more. */
+/* Of a member with a final line: do the sums that it states close? gone: records that no file has now. */
 static void judge_final_sums(struct ni_ledger *c, const struct ni_ledger_member *x,
                              const struct ni_ledger_kind *k, const char *what, uint64_t gone) {
   uint64_t sum = k->written + k->filtered + k->dropped + k->incomplete + k->in_flight;

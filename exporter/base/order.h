@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -47,6 +48,28 @@ static inline uint32_t *ni_order(uint32_t n, int (*compare)(const void *, const 
   int name(const void *a, const void *b) { \
     const type *x = (const type *)a, *y = (const type *)b; \
     return *x < *y ? -1 : *x > *y; \
+  } \
+  static_assert(true, "a semicolon follows")
+
+/*
+ * Makes the function that finds the first of n in order that is not before `from`; n: all are. is_before says
+ * of one, `x`, whether it is:
+ *
+ *   static NI_FIRST_FROM(first_of_step, struct moment, uint32_t, x->step < from);
+ *   size_t i = first_of_step(moment, n, 7);
+ */
+#define NI_FIRST_FROM(name, type, key, is_before) \
+  size_t name(const type *at, size_t n, key from) { \
+    size_t lo = 0, hi = n; \
+    while (lo < hi) { \
+      const size_t mid = (lo + hi) / 2; \
+      const type *x = &at[mid]; \
+      if (is_before) \
+        lo = mid + 1; \
+      else \
+        hi = mid; \
+    } \
+    return lo; \
   } \
   static_assert(true, "a semicolon follows")
 

@@ -131,31 +131,41 @@ static void write_quoted(FILE *f, const char *text, const char *special, bool zs
 
 /* ---- zsh ---- */
 
+/* What may stand behind the option: one of its words, or a file. */
+static void write_zsh_value(FILE *f, const struct ni_opt *o) {
+  fputs(ni_opt_may_lack(o) ? "::" : ":", f);
+  write_quoted(f, o->arg, ":\\", true);
+  ni_say(f, ":");
+  if (o->kind != NI_OPT_CHOICE) {
+    ni_say(f, "_files");
+    return;
+  }
+  ni_say(f, "(");
+  for (const char *w = o->want; *w; w++)
+    ni_say(f, "%c", *w == '|' ? ' ' : *w);
+  ni_say(f, ")");
+}
+
+/* By its letter, or by its name. */
+static void write_zsh_option(FILE *f, const struct ni_opt *o, bool letter) {
+  if (letter)
+    ni_say(f, " \\\n        '-%c%s[", o->letter, o->arg ? "+" : "");
+  else
+    ni_say(f, " \\\n        '--%s%s[", o->name, !o->arg ? "" : ni_opt_may_lack(o) ? "=-" : "=");
+  write_quoted(f, o->help, "[]\\", true);
+  ni_say(f, "]");
+  if (o->arg)
+    write_zsh_value(f, o);
+  ni_say(f, "'");
+}
+
 static void write_zsh_options(FILE *f, const struct ni_opt *o) {
   for (; o->kind; o++) {
     if (!o->name || !o->help)
       continue;
-    for (int letter = 0; letter < (o->letter ? 2 : 1); letter++) {
-      if (letter)
-        ni_say(f, " \\\n        '-%c%s[", o->letter, o->arg ? "+" : "");
-      else
-        ni_say(f, " \\\n        '--%s%s[", o->name, !o->arg ? "" : ni_opt_may_lack(o) ? "=-" : "=");
-      write_quoted(f, o->help, "[]\\", true);
-      ni_say(f, "]");
-      if (o->arg) {
-        fputs(ni_opt_may_lack(o) ? "::" : ":", f);
-        write_quoted(f, o->arg, ":\\", true);
-        ni_say(f, ":");
-        if (o->kind == NI_OPT_CHOICE) {
-          ni_say(f, "(");
-          for (const char *w = o->want; *w; w++)
-            ni_say(f, "%c", *w == '|' ? ' ' : *w);
-          ni_say(f, ")");
-        } else
-          ni_say(f, "_files");
-      }
-      ni_say(f, "'");
-    }
+    write_zsh_option(f, o, false);
+    if (o->letter)
+      write_zsh_option(f, o, true);
   }
 }
 

@@ -24,7 +24,7 @@
 #include "exporter/model/sums/counters.h"
 #include "exporter/model/sums/figures.h"
 #include "exporter/model/sums/reading/long_waits.h"
-#include "exporter/model/sums/p2p_pairs.h"
+#include "exporter/model/sums/join/p2p_pairs.h"
 #include "exporter/model/sums/partial/partial.h"
 #include "exporter/model/sums/reading/plan.h"
 #include "exporter/model/sums/reading/read.h"

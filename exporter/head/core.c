@@ -124,11 +124,15 @@ static bool next_frame(struct ni_core *c, int64_t now_ns) {
   return true;
 }
 
+/* made: so many frames of this turn. */
+static bool may_make_frame(const struct ni_core *c, int made) {
+  return !c->holds && made < FRAMES_A_TURN && (*c->degraded || ni_store_keeps_up(c->store));
+}
+
 int64_t ni_core_turn(struct ni_core *c) {
   c->now_ns = ni_core_now(c);
   int made = 0; /* after a long rest in portions: others are to be answered, and the disk is to take them */
-  while (!c->holds && made < FRAMES_A_TURN && (*c->degraded || ni_store_keeps_up(c->store)) &&
-         next_frame(c, c->now_ns))
+  while (may_make_frame(c, made) && next_frame(c, c->now_ns))
     made++;
   c->holds = false;
   look_at_disk(c);

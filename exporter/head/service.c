@@ -345,14 +345,17 @@ static void status(struct ni_service *s, struct ni_pb_writer *w) {
   free(id);
 }
 
+static bool is_called(const struct ni_client *c, const char *name) {
+  return strcmp(c->host, name) == 0 || strcmp(c->id, name) == 0;
+}
+
 static void nodes(struct ni_service *s, struct ni_pb_writer *w, const char *only) {
   struct ni_client *const *list;
   size_t n = ni_grid_clients(s->core->grid, &list), told = 0;
   const struct ni_reply r = {.success = true, .message = "Cluster status retrieved successfully"};
   ni_reply_encode(w, &r);
   for (size_t i = 0; i < n; i++)
-    if (list[i]->connected && list[i]->last &&
-        (!only || strcmp(list[i]->host, only) == 0 || strcmp(list[i]->id, only) == 0)) {
+    if (list[i]->connected && list[i]->last && (!only || is_called(list[i], only))) {
       ni_node_encode(w, only ? 3 : 4, list[i]->id, list[i]->last);
       if (told++, only)
         break;
@@ -486,7 +489,8 @@ int ni_service_open(struct ni_service **out, struct ni_core *core, const struct 
   char at[300];
   bool fine = s;
   snprintf(why, cap, "%s", strerror(ENOMEM));
-  if (fine && beyond(o->host) && !o->open && !o->insecure_gsprof && !(o->token_file && o->tls_cert)) {
+  const bool is_guarded = o->token_file && o->tls_cert, is_meant_so = o->open || o->insecure_gsprof;
+  if (fine && beyond(o->host) && !is_guarded && !is_meant_so) {
     fine = false;
     snprintf(why, cap,
              "--host=%s: others reach that. Give --token-file, --tls-cert and --tls-key, or --open to let "

@@ -298,6 +298,22 @@ static int enter_member(struct ni_reader *r, const struct ni_member_entry *x) {
   return ni_inflater_enter(r->inflater, x->bits, byte, window, n);
 }
 
+/* What was looked at is text, and stands in the text's buffer from now on. n: bytes of it. */
+static void begin_plain_text(struct ni_reader *r, uint64_t from, size_t n) {
+  /* A byte order mark is no part of the first line. */
+  if (from == 0 && n >= 3 && memcmp(r->in, "\xef\xbb\xbf", 3) == 0)
+    r->in_pos = 3;
+  r->end = r->in_len - r->in_pos;
+  memcpy(r->text, r->in + r->in_pos, r->end);
+  memset(r->text + r->end, 0, NI_PARSE_PADDING);
+  r->text_at = from + r->in_pos;
+  if (r->end)
+    r->last = r->text[r->end - 1];
+  r->borders &= r->in_pos == 0; /* a file with a mark is read whole */
+  r->stats.text_bytes = r->end;
+  r->in_pos = r->in_len;
+}
+
 int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_reader_options *opt) {
   static const struct ni_reader_options defaults;
   int e = -ENOMEM;
@@ -341,20 +357,8 @@ int ni_reader_open(struct ni_reader **out, const char *path, const struct ni_rea
       e = enter_member(r, &opt->entry);
     if (e < 0)
       goto fail;
-  } else {
-    /* A byte order mark is no part of the first line. */
-    if (opt->from == 0 && n >= 3 && memcmp(r->in, "\xef\xbb\xbf", 3) == 0)
-      r->in_pos = 3;
-    r->end = r->in_len - r->in_pos;
-    memcpy(r->text, r->in + r->in_pos, r->end);
-    memset(r->text + r->end, 0, NI_PARSE_PADDING);
-    r->text_at = opt->from + r->in_pos;
-    if (r->end)
-      r->last = r->text[r->end - 1];
-    r->borders &= r->in_pos == 0; /* a file with a mark is read whole */
-    r->stats.text_bytes = r->end;
-    r->in_pos = r->in_len;
-  }
+  } else
+    begin_plain_text(r, opt->from, n);
   *out = r;
   return 0;
 fail:

@@ -153,7 +153,8 @@ static void take_in(struct ni_rpc *r) {
       ni_conn_close(&c);
       continue;
     }
-    if (e == -EMFILE || e == -ENFILE || e == -ENOMEM || e == -ENOBUFS || (e == 0 && !add(r, &c, &peer)))
+    const bool lacks_files = e == -EMFILE || e == -ENFILE, lacks_memory = e == -ENOMEM || e == -ENOBUFS;
+    if (lacks_files || lacks_memory || (e == 0 && !add(r, &c, &peer)))
       return listening(r, false);
   }
 }

@@ -364,8 +364,9 @@ struct merger {
       ni_group g = ni_frame_key(key.c_str(), &none, &sum);
       size_t id = (size_t)(std::find(id_keys, id_keys + NI_GROUPS, key) - id_keys);
       bool columns = is_array && g < NI_GROUPS, ids = is_array && id < NI_GROUPS;
-      if (key == "session_id" || key == "session_name" || key == "tick_ns" || key == "frame_id" ||
-          (copy && !columns))
+      const bool is_of_session = key == "session_id" || key == "session_name";
+      const bool is_of_frame = key == "tick_ns" || key == "frame_id";
+      if (is_of_session || is_of_frame || (copy && !columns))
         continue;
       if (!copy)
         out += ',' + string(text(key.c_str())) + ':';

@@ -393,6 +393,35 @@ static void put_ids(const struct ni_columns *c, const char *name, struct ni_buff
   ni_buffer_put(out, "]");
 }
 
+static void put_nvlinks(const struct ni_frame_text *t, struct ni_buffer *out) {
+  const double scale = t->gsprof ? 1 / 1024. : 1e-9;
+  ni_buffer_put(out, ",\"gpu_bandwidth\":[");
+  bool first = true;
+  for (size_t i = 0; i < t->of[NI_GPUS].n; i++) {
+    const struct ni_sample_gpu *g = t->at[NI_GPUS][i];
+    if (!g || !isfinite(g->nvlink_rx + g->nvlink_tx))
+      continue;
+    ni_buffer_put(out, "%s{\"id1\":%s,\"id2\":\"NVLink\"", first ? "" : ",", t->of[NI_GPUS].at[i].id);
+    put_number(out, "utilization", (g->nvlink_rx + g->nvlink_tx) * scale);
+    put_number(out, "rx", g->nvlink_rx * scale);
+    put_number(out, "tx", g->nvlink_tx * scale);
+    ni_buffer_put(out, "}");
+    first = false;
+  }
+  ni_buffer_put(out, "]");
+}
+
+static void put_jobs(const struct ni_frame *f, struct ni_buffer *out) {
+  size_t empty = (ni_buffer_put(out, ",\"jobs\":["), out->n);
+  for (size_t i = 0; i < f->n; i++)
+    for (uint32_t j = 0; f->of[i].sample && j < f->of[i].sample->n_jobs; j++) {
+      if (out->n > empty)
+        ni_buffer_put(out, ",");
+      put_job(&f->of[i], &f->of[i].sample->job[j], out);
+    }
+  ni_buffer_put(out, "]");
+}
+
 void ni_frame_put(struct ni_frame_text *t, const struct ni_frame *f, struct ni_buffer *out) {
   char time[40];
   for (size_t i = 0; i < f->n; i++)
@@ -420,33 +449,10 @@ void ni_frame_put(struct ni_frame_text *t, const struct ni_frame *f, struct ni_b
   for (const struct key *k = keys; k < keys + sizeof keys / sizeof *keys; k++)
     if (k->when == ALWAYS || (k->when == BANDWIDTH ? t->bandwidth : !t->gsprof))
       put_key(t, k, out);
-  if (t->bandwidth || t->nvlink) {
-    double scale = t->gsprof ? 1 / 1024. : 1e-9;
-    ni_buffer_put(out, ",\"gpu_bandwidth\":[");
-    bool first = true;
-    for (size_t i = 0; i < t->of[NI_GPUS].n; i++) {
-      const struct ni_sample_gpu *g = t->at[NI_GPUS][i];
-      if (!g || !isfinite(g->nvlink_rx + g->nvlink_tx))
-        continue;
-      ni_buffer_put(out, "%s{\"id1\":%s,\"id2\":\"NVLink\"", first ? "" : ",", t->of[NI_GPUS].at[i].id);
-      put_number(out, "utilization", (g->nvlink_rx + g->nvlink_tx) * scale);
-      put_number(out, "rx", g->nvlink_rx * scale);
-      put_number(out, "tx", g->nvlink_tx * scale);
-      ni_buffer_put(out, "}");
-      first = false;
-    }
-    ni_buffer_put(out, "]");
-  }
-  if (!t->gsprof) {
-    size_t empty = (ni_buffer_put(out, ",\"jobs\":["), out->n);
-    for (size_t i = 0; i < f->n; i++)
-      for (uint32_t j = 0; f->of[i].sample && j < f->of[i].sample->n_jobs; j++) {
-        if (out->n > empty)
-          ni_buffer_put(out, ",");
-        put_job(&f->of[i], &f->of[i].sample->job[j], out);
-      }
-    ni_buffer_put(out, "]");
-  }
+  if (t->bandwidth || t->nvlink)
+    put_nvlinks(t, out);
+  if (!t->gsprof)
+    put_jobs(f, out);
   ni_buffer_put(out, "}");
 }
 

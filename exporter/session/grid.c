@@ -64,7 +64,8 @@ static struct ni_client *find(const struct ni_grid *g, const char *uuid, const c
     struct ni_client *c = g->client[i];
     if (*uuid ? !strcmp(c->uuid, uuid) : !*c->uuid && !strcmp(c->id, id))
       return c;
-    if (!*uuid && !*c->uuid && !c->connected && !back && !strcmp(c->host, host))
+    const bool may_be_back = !*uuid && !*c->uuid && !c->connected;
+    if (may_be_back && !back && !strcmp(c->host, host))
       back = c;
   }
   return back;

@@ -527,7 +527,8 @@ int64_t ni_store_safe(struct ni_store *s, char degraded[256]) {
     else if (of->active && !refused && strncmp(of->error, "it is not written", 17) == 0)
       *of->error = 0;
     bool again = e->unsaved && now - s->tried_ns > TRY_NS;
-    if (of->active && ((!refused && of->frames_lost != e->lost_told && !e->unsaved) || again))
+    const bool lost_more = !refused && of->frames_lost != e->lost_told && !e->unsaved;
+    if (of->active && (lost_more || again))
       (void)ni_entry_save(e);
     if (!*degraded && of->active && e->unsaved)
       snprintf(degraded, 256, "the state of session %.128s is not saved", of->name);

@@ -228,7 +228,8 @@ static int pass(struct ni_dump *d, int ask, enum ni_end end) {
     flush_lines(d);
     (void)ni_session_flush(d);
   }
-  if (over && d->ended && !ni_gz_finished(d->w.gz) && !d->drain.busy && ni_gz_text_bytes(d->w.gz) == 0) {
+  const bool holds_no_text = !ni_gz_finished(d->w.gz) && ni_gz_text_bytes(d->w.gz) == 0;
+  if (over && d->ended && holds_no_text && !d->drain.busy) {
     ni_settle_release(&d->drain);
     if (end != NI_END_EXIT)
       ni_session_close(d);

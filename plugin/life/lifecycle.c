@@ -185,30 +185,23 @@ static int open_pools(struct ni_comm *c) {
   return rc;
 }
 
-/* Takes a communicator in. Registry lock held. 0 and its context, or a negative errno with nothing kept. */
-static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
-  uint32_t index;
-  int rc = ni_registry_take(&index);
-  if (rc)
-    return rc;
-  rc = -ENOMEM;
-  uint32_t page = ni_arena_take(&ni_g.arena, NI_CHUNK_COMM);
-  if (!page)
-    goto out_index;
-  struct ni_comm *c = ni_arena_comm(&ni_g.arena, page);
-  uint32_t gen = (uint32_t)ni_load_acq(&c->state);
-  size_t after_state = offsetof(struct ni_comm, hash);
-  /* The generation outlives the communicator, and so do the numbers of its cells: a KernelCh of the page's
-   * life before must not be taken for one of this life. */
+/*
+ * The generation outlives the communicator, and so do the numbers of its cells: a KernelCh of the page's
+ * life before must not be taken for one of this life.
+ */
+static void clear_comm(struct ni_comm *c) {
+  const size_t after_state = offsetof(struct ni_comm, hash);
   memset((unsigned char *)c + after_state, 0, offsetof(struct ni_comm, cell) - after_state);
   for (struct ni_chan_cell *cell = c->cell; cell < c->cell + 2 * NI_CHANNELS; cell++) {
     uint32_t number = ni_load_rlx(&cell->number);
     memset((void *)cell, 0, sizeof *cell);
     ni_store_rlx(&cell->number, number);
   }
+}
+
+/* Who it is, as NCCL says. */
+static void identify_comm(struct ni_comm *c, const struct ni_init_args *a) {
   c->hash = a->comm_hash;
-  c->page = page;
-  c->index = index;
   /*
    * What cannot be would make every line of it one that readers refuse: rank 0, and the numbers are not
    * known.
@@ -225,6 +218,24 @@ static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
   }
   if (a->ident_follows)
     ni_store_rlx(&c->ident, NI_IDENT_UNKNOWN);
+}
+
+/* Takes a communicator in. Registry lock held. 0 and its context, or a negative errno with nothing kept. */
+static int add_comm(const struct ni_init_args *a, int *mask, void **context) {
+  uint32_t index;
+  int rc = ni_registry_take(&index);
+  if (rc)
+    return rc;
+  rc = -ENOMEM;
+  uint32_t page = ni_arena_take(&ni_g.arena, NI_CHUNK_COMM);
+  if (!page)
+    goto out_index;
+  struct ni_comm *c = ni_arena_comm(&ni_g.arena, page);
+  uint32_t gen = (uint32_t)ni_load_acq(&c->state);
+  clear_comm(c);
+  c->page = page;
+  c->index = index;
+  identify_comm(c, a);
   ni_pool_open_empty(&c->more, NI_CHUNK_EVENT, 1, 0);
   ni_pool_open_empty(&c->annexes, NI_CHUNK_OP_COLL, 1, 0);
   ni_event_store_open(&c->events, ni_g.config.proxy_step_pool_slots, ni_g.config.proxy_op_pool_slots);

@@ -365,7 +365,8 @@ int ni_out_write(struct ni_out *o, const void *data, size_t n, uint64_t n_record
   bool was_open = s->fd >= 0, had_blocks = s->now.bytes > s->now.head;
   int err = try_write(s, data, n, now_ns);
   /* What a new file may cure: a length limit that the old file has reached, a broken or vanished file. */
-  if (was_open && ((err == -EFBIG && had_blocks) || err == -EIO || err == -ESTALE || err == -EBADF)) {
+  const bool is_full = err == -EFBIG && had_blocks, is_broken = err == -EIO || err == -EBADF;
+  if (was_open && (is_full || is_broken || err == -ESTALE)) {
     if (s->fd >= 0)
       abandon_file(s, now_ns);
     err = try_write(s, data, n, now_ns);

@@ -67,6 +67,14 @@ static uint64_t hash_text(uint64_t h, const char *s) {
 }
 
 /* The series' place, or the free place where it belongs. There is always one. */
+static bool is_same_key(const struct key *a, const struct key *b) {
+  const bool is_same_size =
+      a->from_bytes == b->from_bytes && a->n_ranks == b->n_ranks && a->nnodes == b->nnodes;
+  const bool is_same_kind = a->gpu == b->gpu && a->kind == b->kind;
+  return is_same_size && is_same_kind && same(a->func, b->func) && same(a->algo, b->algo) &&
+      same(a->proto, b->proto);
+}
+
 static struct series *find(struct ni_prom *p, const struct key *k, const char *comm) {
   uint64_t h = hash_text(
       hash_text(hash_text(hash_text(k->from_bytes ^ (uint64_t)k->gpu << 56, k->func), k->algo), k->proto),
@@ -75,9 +83,7 @@ static struct series *find(struct ni_prom *p, const struct key *k, const char *c
     struct series *s = &p->series[i];
     if (s->n == 0)
       return s;
-    if (s->k.from_bytes == k->from_bytes && s->k.n_ranks == k->n_ranks && s->k.nnodes == k->nnodes &&
-        s->k.gpu == k->gpu && s->k.kind == k->kind && same(s->k.func, k->func) && same(s->k.algo, k->algo) &&
-        same(s->k.proto, k->proto) && strcmp(s->comm, comm) == 0)
+    if (is_same_key(&s->k, k) && strcmp(s->comm, comm) == 0)
       return s;
   }
 }

@@ -130,5 +130,6 @@ for i in range(kills):
 shutil.rmtree(boxes, ignore_errors=True)
 if not failed:
     shutil.rmtree(work, ignore_errors=True)
-print("%d kills in %.0f s, %d of them outran the box, %d failed" % (i + 1, time.time() - began, len(outran_rounds), failed))
+print("%d kills in %.0f s, %d of them outran the box, %d failed" %
+      (i + 1, time.time() - began, len(outran_rounds), failed))
 sys.exit(failed != 0)

@@ -15,7 +15,7 @@
 #include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/build.h"
 #include "exporter/model/sums/figures.h"
-#include "exporter/model/sums/p2p_pairs.h"
+#include "exporter/model/sums/join/p2p_pairs.h"
 #include "exporter/model/sums/partial/partial.h"
 #include "exporter/model/sums/reading/plan.h"
 #include "exporter/model/sums/reading/read.h"

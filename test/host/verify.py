@@ -351,7 +351,8 @@ for h, c in sorted(comms.items()):
             dropped = f["dropped_by"]
             for why, n in dropped.items():
                 if by_cause.get(why, 0) != n and why != "expired":
-                    err("0x%x %s: gaps of %s add up to %d, dropped_by says %d" % (h, name, why, by_cause.get(why, 0), n))
+                    err("0x%x %s: gaps of %s add up to %d, dropped_by says %d" %
+                        (h, name, why, by_cause.get(why, 0), n))
             for why in by_cause:
                 if why not in dropped:
                     err("0x%x %s: a gap of %s, dropped_by has none" % (h, name, why))
@@ -380,7 +381,8 @@ for h, c in sorted(comms.items()):
                 err("0x%x %s: filtered %d, not %d" % (h, name, flt, filtered))
             exact = len(missing) <= sum(dropped.values()) if A.started_free else len(missing) == sum(dropped.values())
             if not exact and not process_drops:
-                err("0x%x %s: %d missing (%s..), dropped_by says %s" % (h, name, len(missing), missing[:5], dropped))
+                err("0x%x %s: %d missing (%s..), dropped_by says %s" %
+                    (h, name, len(missing), missing[:5], dropped))
             stated += sum(dropped.values())
             if not A.started_free and not A.open and not dropped:
                 if ((f["incomplete"] if A.incomplete else f["in_flight"]) != unfinished or (
@@ -389,7 +391,8 @@ for h, c in sorted(comms.items()):
                 if A.incomplete and len([i for i in c.incomplete if i["kind"] == name]) != f["incomplete"]:
                     err("0x%x %s: %d incomplete lines" % (h, name, len(c.incomplete)))
             if sum(s[name + "_records"] for s in c.stats) != f["written"] and not process_drops:
-                err("0x%x %s: %s_records add up to %d, written %d" % (h, name, name, sum(s[name + "_records"] for s in c.stats), f["written"]))
+                err("0x%x %s: %s_records add up to %d, written %d" %
+                    (h, name, name, sum(s[name + "_records"] for s in c.stats), f["written"]))
         if not process_drops:
             for n in missing:
                 if not any(g["rec_sn_from"] <= n <= g["rec_sn_to"] for g in gaps):

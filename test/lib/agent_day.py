@@ -34,7 +34,8 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
         print("%8.0f s  %.1f MB  %d descriptors  %d series  ring %d bytes  %d jobs" % (at, *now, jobs),
               flush=True)
     if not seen or seen[-1][0] < 0.9 * TURNS:
-        sys.exit("FAIL: the day ended at %.0f s with %s\n%s" % (seen[-1][0] if seen else 0, a.process.returncode, a.text()))
+        sys.exit("FAIL: the day ended at %.0f s with %s\n%s" %
+                 (seen[-1][0] if seen else 0, a.process.returncode, a.text()))
     # Medians of 7 looks each: one may find a reader that has just begun, or none. The sampler's clock is the
     # machine's: it has made all its buffers once it has written to the ring twice, which is some seconds
     # later than the first hour ends.

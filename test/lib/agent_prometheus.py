@@ -178,7 +178,8 @@ def session(p, folder, began):
     assert [f["frame_id"] for f in doc["frames"]] == list(range(1, len(doc["frames"]) + 1))
     with_numbers = [f for f in doc["frames"] if f["client_state"] == ["ok"]]
     if len(with_numbers) < 10:
-        sys.exit("FAIL: a session of %d frames, of which %d hold something" % (len(doc["frames"]), len(with_numbers)))
+        sys.exit("FAIL: a session of %d frames, of which %d hold something" %
+                 (len(doc["frames"]), len(with_numbers)))
     last = with_numbers[-1]
     assert (len(last["gpu_id"]) == 2 and len(last["nic_id"]) == NICS and
             last["gpu_util"] == ["77.00", "77.00"]), last

@@ -80,7 +80,8 @@ with tempfile.TemporaryDirectory() as folder, agent.Place(folder) as place:
     for (rank, _), v in truth.items():
         by_rank[rank,] = by_rank.get((rank,), 0) + v["n"]
     if started != by_rank or written != by_rank:
-        sys.exit("FAIL: accounts: started %s, written %s, in the logs %s" % (dict(started), dict(written), by_rank))
+        sys.exit("FAIL: accounts: started %s, written %s, in the logs %s" %
+                 (dict(started), dict(written), by_rank))
     if agent.total(samples, "lost_operations_total", ()):
         sys.exit("FAIL: losses are told where there are none")
     # A job that ends while no agent is there: its box is gone when the next one comes, and only the state

@@ -95,7 +95,8 @@ def main(bench, *real):
         # Of the channels' order several are right: a channel may begin after another has ended.
         ok = len(one) == 1 and (one == other if who == "starter" else one <= other)
         failed |= not ok
-        print("%s the %s: %d operations of the bench, %d of NCCL" % ("ok  " if ok else "FAIL", who, len(ours), len(theirs)))
+        print("%s the %s: %d operations of the bench, %d of NCCL" %
+              ("ok  " if ok else "FAIL", who, len(ours), len(theirs)))
         for name, sequences in () if ok else (("the bench", one), ("NCCL", other)):
             for calls in sorted(sequences):
                 print("  %s:\n    %s" % (name, "\n    ".join(calls)))

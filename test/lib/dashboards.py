@@ -127,7 +127,8 @@ def check_names():
             bad.append("%s: its runbook_url does not begin with %s: %s" % (rule["alert"], DOCS_URL, runbook))
         page = page.replace(DOCS_URL, "docs/")
         if len(re.findall(r"\. ", rule.get("summary", ""))) < 1:
-            bad.append("%s: its summary says what is, and not what to do next: %s" % (rule["alert"], rule.get("summary")))
+            bad.append("%s: its summary says what is, and not what to do next: %s" %
+                       (rule["alert"], rule.get("summary")))
         if not os.path.exists(ROOT + "/" + page) or (anchor and anchor not in [
                 re.sub(r"[^\w-]", "", h.strip().lower().replace(" ", "-"))
                 for h in re.findall(r"^#+ (.*)", open(ROOT + "/" + page, encoding="utf-8").read(), re.M)]):

@@ -76,7 +76,8 @@ def main(inspector, directory, kinds):
                 table[kind, layout] = (good + (why is None), all_ + 1)
                 bad += why is not None
                 if why:
-                    print("FAIL %s-%s-%d: %s: %s\n     right: %s" % (kind, layout, seed, why, doc["sentence"][:600], right))
+                    print("FAIL %s-%s-%d: %s: %s\n     right: %s" %
+                          (kind, layout, seed, why, doc["sentence"][:600], right))
     for kind in kinds:
         print("%-7s" % kind, *("%s %d/%d  " % (layout, *table.get((kind, layout), (0, 0)))
                                for layout in hang_plant.LAYOUTS))

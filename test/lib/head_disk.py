@@ -203,7 +203,8 @@ def slow():
             got = got if isinstance(got, dict) else {"success": got.success, "message": got.message}
             assert got["success"] == success and least < took < 4 and worst < 1, (seconds, got, took, worst)
             assert success or "has not taken all of it yet" in got["message"], got
-            print("    a disk of %.1f s: a stop is answered after %.2f s, others after %.2f s at most" % (seconds, took, worst))
+            print("    a disk of %.1f s: a stop is answered after %.2f s, others after %.2f s at most" %
+                  (seconds, took, worst))
         # A stop waits for the write that is on its way and for one more, which a busy machine makes longer,
         # and for 2 s at most. Each is a sync for each session, and one more for late samples: one session
         # runs where a stop must come in time.

@@ -105,4 +105,5 @@ with contextlib.ExitStack() as all_of, head.Head("job", "--enable-bandwidth", fr
         assert abs(mean - whole) < 0.01 * whole, (node, mean, whole)
     lost = [c["lost"] for c in h.get("/clients")["clients"]]
     assert lost == [0, 0, 0], lost
-    print("%d frames; %d operations on the last node, bus bandwidth %.1f GB/s" % (len(frames), want[-1], mean))
+    print("%d frames; %d operations on the last node, bus bandwidth %.1f GB/s" %
+          (len(frames), want[-1], mean))

@@ -20,7 +20,8 @@ class Prometheus:
             f.write("global: {scrape_interval: 1s, evaluation_interval: 1s}\n")
             if rules:
                 f.write("rule_files: %s\n" % json.dumps([os.path.abspath(r) for r in rules]))
-            f.write("scrape_configs:\n- job_name: nccl-inspector\n  static_configs:\n  - targets: %s\n" % json.dumps(targets))
+            f.write("scrape_configs:\n- job_name: nccl-inspector\n  static_configs:\n  - targets: %s\n" %
+                    json.dumps(targets))
         self.url = "http://127.0.0.1:%d" % free_port()
         self.log = folder + "/log"
         place.spawn(["prometheus", "--config.file=" + folder + "/config.yml",

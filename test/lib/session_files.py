@@ -63,4 +63,5 @@ if __name__ == "__main__":
     gsprof(folder + "/new.json", True)
     text = open(folder + "/a.json").read()
     open(folder + "/torn.json", "w").write(text[:text.index('{"frame_id":31')] + '{"frame_id":31,"ti')
-    open(folder + "/bad.json", "w").write(text.replace('{"frame_id":7,', '{"frame_id":7 ').replace('{"frame_id":9,', '{"frame_no":9,'))
+    open(folder + "/bad.json", "w").write(text.replace('{"frame_id":7,',
+         '{"frame_id":7 ').replace('{"frame_id":9,', '{"frame_no":9,'))

@@ -60,7 +60,8 @@ assert bad["frames"] == FRAMES - 2 and bad["damaged"] == 2 and "2 damaged frames
 
 # More frames than slots: percentiles of evenly spaced ones, the rest exact.
 with open(folder + "/long.json", "w") as f:
-    f.write('{"frames":[' + ",".join('{"frame_id":%d,"gpu_id":["g"],"gpu_util":["%f"]}' % (i + 1, (i % 1000) / 1000) for i in range(10000)) + "]}")
+    f.write('{"frames":[' + ",".join('{"frame_id":%d,"gpu_id":["g"],"gpu_util":["%f"]}' %
+            (i + 1, (i % 1000) / 1000) for i in range(10000)) + "]}")
 (long,), _ = stat("long.json")
 v = long["gpu"]["g"]["gpu_util"]
 assert abs(v["mean"] - 49.95) < 0.01 and v["min"] == 0 and abs(v["max"] - 99.9) < 0.01, v

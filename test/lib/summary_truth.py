@@ -21,7 +21,8 @@ key = lambda g: (g["comm_type"], g["kind"], g["func"], g["msg_size_bytes"], g["t
 mine = {key(g): g for g in got["groups"]}
 theirs = {key(g): g for g in truth["groups"]}
 if set(mine) != set(theirs):
-    wrong.append("groups differ: only here %s, only in truth %s" % (set(mine) - set(theirs), set(theirs) - set(mine)))
+    wrong.append("groups differ: only here %s, only in truth %s" %
+                 (set(mine) - set(theirs), set(theirs) - set(mine)))
 if got["records"] != truth["records"]:
     wrong.append("records %d, truth %d" % (got["records"], truth["records"]))
 for k in set(mine) & set(theirs):

@@ -228,11 +228,36 @@ static bool add_rank(struct ni_top *t, const struct ni_top_source *s, struct ni_
       strcasestr(r->comm, filter) || strcasestr(r->function, filter);
 }
 
+/* What is counted while rows are taken. */
+struct row_counts {
+  struct ni_map seen[4]; /* nodes, jobs, ranks; GPUs */
+  size_t n_comm;
+  double uid; /* of the last job; NAN: none yet */
+};
+
+/* Takes a row of the source, unless the filter leaves it out. */
+static void take_row(struct ni_top *t, struct ni_top_source *from, int kind, void *item,
+                     struct row_counts *counts) {
+  const struct ni_top_gpu *g = item;
+  struct ni_top_nic *c = item;
+  const struct ni_top_job *j = item;
+  if (kind == NI_TOP_JOBS && j->uid >= 0) {
+    t->users |= counts->uid >= 0 && j->uid != counts->uid;
+    counts->uid = j->uid;
+  }
+  if (kind == NI_TOP_RANKS && !add_rank(t, from, item, counts->seen, &counts->n_comm))
+    return;
+  if (kind == NI_TOP_NICS)
+    c->used = c->link > 0 ? fmax(c->rx, c->tx) / c->link : NAN;
+  if (kind == NI_TOP_GPUS)
+    (void)ni_map_find_or_add(counts->seen + 3, hash_numbered(ni_hash_text(0, g->node), g->gpu), 0,
+                             (uint32_t)t->n[kind]);
+  t->item[kind][t->n[kind]++] = item;
+}
+
 int ni_top_look(struct ni_top *t) {
-  struct ni_map seen[4] = {0}; /* nodes, jobs, ranks; GPUs */
-  size_t n_comm = 0;
+  struct row_counts counts = {.uid = NAN};
   int e = 0;
-  double uid = NAN;
   t->in_flight = t->stuck = 0;
   t->users = false;
   for (int kind = 0; kind < NI_TOP_KINDS; kind++) {
@@ -243,33 +268,18 @@ int ni_top_look(struct ni_top *t) {
         !ni_array_exact(&t->by_comm, &n, t->rows + 1, sizeof(void *)))
       e = -ENOMEM;
     for (size_t i = 0; e == 0 && i < t->n_sources; i++)
-      for (size_t k = 0; k < t->source[i].list[kind].n; k++) {
-        void *item = t->source[i].list[kind].item + k * ni_top_tables[kind].bytes;
-        struct ni_top_gpu *g = item;
-        struct ni_top_nic *c = item;
-        struct ni_top_job *j = item;
-        if (kind == NI_TOP_JOBS && j->uid >= 0) {
-          t->users |= uid >= 0 && j->uid != uid;
-          uid = j->uid;
-        }
-        if (kind == NI_TOP_RANKS && !add_rank(t, t->source + i, item, seen, &n_comm))
-          continue;
-        if (kind == NI_TOP_NICS)
-          c->used = c->link > 0 ? fmax(c->rx, c->tx) / c->link : NAN;
-        if (kind == NI_TOP_GPUS)
-          (void)ni_map_find_or_add(seen + 3, hash_numbered(ni_hash_text(0, g->node), g->gpu), 0,
-                                   (uint32_t)t->n[kind]);
-        t->item[kind][t->n[kind]++] = item;
-      }
+      for (size_t k = 0; k < t->source[i].list[kind].n; k++)
+        take_row(t, t->source + i, kind, t->source[i].list[kind].item + k * ni_top_tables[kind].bytes,
+                 &counts);
   }
-  t->nodes = seen[0].n;
-  t->jobs = seen[1].n;
-  t->ranks = seen[2].n;
+  t->nodes = counts.seen[0].n;
+  t->jobs = counts.seen[1].n;
+  t->ranks = counts.seen[2].n;
   for (int k = 0; k < 4; k++)
-    ni_map_free(seen + k);
+    ni_map_free(counts.seen + k);
   if (e < 0)
     return e;
-  find_waiting(t, n_comm);
+  find_waiting(t, counts.n_comm);
   for (int kind = NI_TOP_GPUS; kind <= NI_TOP_NICS; kind++)
     qsort_r(t->item[kind], t->n[kind], sizeof(void *), by_name, (void *)&ni_top_tables[kind].field[1]);
   qsort_r(t->item[NI_TOP_RANKS], t->n[NI_TOP_RANKS], sizeof(void *), by_sort, t);

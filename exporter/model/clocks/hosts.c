@@ -228,69 +228,92 @@ static void set_sync_times(struct ni_straight *s, const struct marks *m) {
   s->epoch_ns = m->n ? first / 2 + last / 2 : 0;
 }
 
+/* What the alignment of a run works on; by the number of a host in it. */
+struct alignment {
+  struct ni_straight s;
+  struct ni_host_clock *result;
+  struct host_place *room;
+  uint32_t *group, groups; /* from 1 on; 0: of none yet */
+};
+
+/*
+ * Aligns host i, and all that met it, directly or by others: a group. Returns how many it has, or -ENOMEM;
+ * their references are told by order.
+ */
+static int64_t align_group(struct ni_clocks *c, struct alignment *a, uint32_t i, const uint32_t *order) {
+  struct ni_host_clock *clock = a->s.clock;
+  const bool met_nobody = clock[i].first_ns == INT64_MAX;
+  int64_t members = 0;
+  int e = 0;
+  a->groups++;
+  if (met_nobody)
+    clock[i] = (struct ni_host_clock){.aligned = true, .via = i, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+  else if ((e = fit_hosts(&a->s, i)) == 0)
+    e = fit_hosts(&a->s, middle_of(&a->s, a->room));
+  if (e < 0)
+    return e;
+  for (uint32_t k = met_nobody ? i : 0, end = met_nobody ? i + 1 : a->s.n_hosts; k < end; k++) {
+    if (!clock[k].aligned)
+      continue;
+    members++;
+    a->group[k] = a->groups;
+    a->result[k] = clock[k];
+    c->host[order[k]].reference = order[met_nobody ? i : a->s.reference];
+  }
+  return members;
+}
+
 /*
  * Aligns the hosts of one run, order[0..n): those that are joined with each other, one group after the other.
  */
 static int align_run(struct ni_clocks *c, const uint32_t *order, uint32_t n, struct marks *m) {
   struct ni_match match = {0};
-  struct ni_host_clock *clock = calloc(n, sizeof *clock), *result = calloc(n, sizeof *result);
-  struct host_place *room = calloc(n, sizeof *room);
-  uint32_t *group = calloc(n, sizeof *group), largest = 0, best = 0, groups = 0;
-  struct ni_straight s = {.clock = clock,
-                          .n_hosts = n,
-                          .match = &match,
-                          .host_of = host_of,
-                          .since_ns = INT64_MIN,
-                          .until_ns = INT64_MAX};
-  const bool has_memory = clock && result && room && group;
+  struct ni_host_clock *clock = calloc(n, sizeof *clock);
+  struct alignment a = {.s = {.clock = clock,
+                              .n_hosts = n,
+                              .match = &match,
+                              .host_of = host_of,
+                              .since_ns = INT64_MIN,
+                              .until_ns = INT64_MAX},
+                        .result = calloc(n, sizeof *a.result),
+                        .room = calloc(n, sizeof *a.room),
+                        .group = calloc(n, sizeof *a.group)};
+  int64_t largest = 0;
+  uint32_t best = 0;
+  const bool has_memory = clock && a.result && a.room && a.group;
   int e = has_memory ? 0 : -ENOMEM;
   if (e == 0)
     e = ni_clocks_find_steps(m->item, m->n, clock, n, NI_CLOCKS_STEP_NS + 2 * c->noise_ns);
   if (e == 0)
     e = ni_clocks_remove_steps(m->item, m->n, clock, n);
   if (e == 0)
-    set_sync_times(&s, m);
+    set_sync_times(&a.s, m);
   if (e == 0)
     e = fill_match(&match, m);
   for (uint32_t i = 0; e == 0 && i < n; i++) {
-    if (group[i])
+    if (a.group[i])
       continue;
-    const bool met_nobody = clock[i].first_ns == INT64_MAX;
-    uint32_t members = 0;
-    groups++;
-    if (met_nobody)
-      clock[i] =
-          (struct ni_host_clock){.aligned = true, .via = i, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
-    if (!met_nobody)
-      e = fit_hosts(&s, i);
-    if (e == 0 && !met_nobody)
-      e = fit_hosts(&s, middle_of(&s, room));
-    for (uint32_t k = met_nobody ? i : 0, end = met_nobody ? i + 1 : n; e == 0 && k < end; k++) {
-      if (!clock[k].aligned)
-        continue;
-      members++;
-      group[k] = groups;
-      result[k] = clock[k];
-      c->host[order[k]].reference = order[met_nobody ? i : s.reference];
-    }
+    const int64_t members = align_group(c, &a, i, order);
+    if (members < 0)
+      e = (int)members;
     if (members > largest) {
       largest = members;
-      best = groups;
+      best = a.groups;
     }
   }
   for (uint32_t i = 0; e == 0 && i < n; i++) {
     struct ni_clocks_host *h = &c->host[order[i]];
-    h->clock = result[i];
-    h->clock.via = order[result[i].via];
-    h->joined = group[i] == best;
+    h->clock = a.result[i];
+    h->clock.via = order[a.result[i].via];
+    h->joined = a.group[i] == best;
     h->off = is_off(&h->clock);
     c->any |= h->off;
   }
   ni_match_free(&match);
   free(clock);
-  free(result);
-  free(room);
-  free(group);
+  free(a.result);
+  free(a.room);
+  free(a.group);
   return e;
 }
 

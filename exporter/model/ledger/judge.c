@@ -167,6 +167,38 @@ static void count_causes(struct ni_ledger *c, const struct ni_ledger_kind *k) {
                                          : &c->dropped_by.other) += k->cause[i].count;
 }
 
+/* Of a member with a final line: do the sums that it states close? gone: records that no file has now. */
+static void judge_final_sums(struct ni_ledger *c, const struct ni_ledger_member *x,
+                             const struct ni_ledger_kind *k, const char *what, uint64_t gone) {
+  uint64_t sum = k->written + k->filtered + k->dropped + k->incomplete + k->in_flight;
+  if (sum != k->started)
+    SAY(SUM, difference_of(sum, k->started), x,
+        ": %" PRIu64 " %s started, %" PRIu64 " written + %" PRIu64 " filtered + %" PRIu64
+        " dropped + %" PRIu64 " incomplete + %" PRIu64 " in flight",
+        k->started, what, k->written, k->filtered, k->dropped, k->incomplete, k->in_flight);
+  if (k->written != k->records + gone)
+    SAY(WRITTEN, difference_of(k->written, k->records), x,
+        ": %" PRIu64 " %s written, %" PRIu64 " in the files", k->written, what, k->records);
+  else if (!is_accounted_for(x, k->flushed, k->written))
+    SAY(STATED, difference_of(k->flushed, k->written), x,
+        ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " stated as written", k->flushed, what,
+        k->written);
+  if (!is_accounted_for(x, k->gap_lines, k->dropped))
+    SAY(STATED, difference_of(k->gap_lines, k->dropped), x,
+        ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, k->dropped, what, k->gap_lines);
+  uint64_t to_roll = k->written + k->sampled;
+  /* Since its last roll-ups, or in a block of them that was not written: the records are there. */
+  enum ni_problem_code code =
+      x->process->killed && k->rolled < to_roll ? NI_PROBLEM_ROLLUP_CUT : NI_PROBLEM_ROLLUP;
+  if (x->process->rollups && k->rolled != to_roll)
+    SAY_CODE(code, difference_of(k->rolled, to_roll), x,
+             ": roll-ups count %" PRIu64 " %s, %" PRIu64 " written + %" PRIu64 " sampled", k->rolled, what,
+             k->written, k->sampled);
+  if (!is_accounted_for(x, k->incomplete_lines, k->incomplete))
+    SAY(STATED, difference_of(k->incomplete_lines, k->incomplete), x,
+        ": %" PRIu64 " %s incomplete, lines about them: %" PRIu64, k->incomplete, what, k->incomplete_lines);
+}
+
 static void judge_own_records(struct ni_ledger *c, struct ni_ledger_member *x, int which) {
   struct ni_ledger_kind *k = &x->kind[which];
   const char *what = which == NI_KIND_P2P ? "P2P" : "collectives";
@@ -184,36 +216,8 @@ static void judge_own_records(struct ni_ledger *c, struct ni_ledger_member *x, i
     SAY(LATE, late, x, ": %s", what);
 
   uint64_t gone = count_records_gone(x, k);
-  if (x->final) {
-    uint64_t sum = k->written + k->filtered + k->dropped + k->incomplete + k->in_flight;
-    if (sum != k->started)
-      SAY(SUM, difference_of(sum, k->started), x,
-          ": %" PRIu64 " %s started, %" PRIu64 " written + %" PRIu64 " filtered + %" PRIu64
-          " dropped + %" PRIu64 " incomplete + %" PRIu64 " in flight",
-          k->started, what, k->written, k->filtered, k->dropped, k->incomplete, k->in_flight);
-    if (k->written != k->records + gone)
-      SAY(WRITTEN, difference_of(k->written, k->records), x,
-          ": %" PRIu64 " %s written, %" PRIu64 " in the files", k->written, what, k->records);
-    else if (!is_accounted_for(x, k->flushed, k->written))
-      SAY(STATED, difference_of(k->flushed, k->written), x,
-          ": dump_stats lines add up to %" PRIu64 " %s, %" PRIu64 " stated as written", k->flushed, what,
-          k->written);
-    if (!is_accounted_for(x, k->gap_lines, k->dropped))
-      SAY(STATED, difference_of(k->gap_lines, k->dropped), x,
-          ": %" PRIu64 " %s dropped, gap lines tell %" PRIu64, k->dropped, what, k->gap_lines);
-    uint64_t to_roll = k->written + k->sampled;
-    /* Since its last roll-ups, or in a block of them that was not written: the records are there. */
-    enum ni_problem_code code =
-        x->process->killed && k->rolled < to_roll ? NI_PROBLEM_ROLLUP_CUT : NI_PROBLEM_ROLLUP;
-    if (x->process->rollups && k->rolled != to_roll)
-      SAY_CODE(code, difference_of(k->rolled, to_roll), x,
-               ": roll-ups count %" PRIu64 " %s, %" PRIu64 " written + %" PRIu64 " sampled", k->rolled, what,
-               k->written, k->sampled);
-    if (!is_accounted_for(x, k->incomplete_lines, k->incomplete))
-      SAY(STATED, difference_of(k->incomplete_lines, k->incomplete), x,
-          ": %" PRIu64 " %s incomplete, lines about them: %" PRIu64, k->incomplete, what,
-          k->incomplete_lines);
-  }
+  if (x->final)
+    judge_final_sums(c, x, k, what, gone);
 
   /*
    * What a killed process had counted since its last roll-ups is in its records and in what recover says of

@@ -6,7 +6,7 @@
 
 #include "exporter/base/array.h"
 #include "exporter/model/sums/blame/peer_groups.h"
-#include "exporter/model/sums/ranks/steps.h"
+#include "exporter/model/sums/steps/steps.h"
 
 enum { MANY_PEERS = 8, OFTEN = 7 }; /* OFTEN: one step in so many has it */
 

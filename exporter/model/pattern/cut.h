@@ -1,7 +1,7 @@
 /*
  * The operations of a rank, step by step, and which lane each is of.
  *
- * A step ends with its mark (ranks/steps.h). What runs beside the mark on another communicator begins now
+ * A step ends with its mark (steps/steps.h). What runs beside the mark on another communicator begins now
  * before and now behind it, so a lane would have an operation more in one step and one less in the next. Such
  * a lane is *balanced*: where it has as many operations as steps times a whole number, it is cut by their
  * number, from the next step or into it, as it was in most steps. Where numbers stay off for NI_CUT_ANEW

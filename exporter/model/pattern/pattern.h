@@ -1,7 +1,7 @@
 /*
  * The step of a job as a program: which operations a rank does in it, in which order, on which communicators.
  *
- *   segments of a rank (ranks/stream.h), cut by the mark of its steps (ranks/steps.h)
+ *   segments of a rank (ranks/stream.h), cut by the mark of its steps (steps/steps.h)
  *     ─▶ lanes (lanes.h) ─▶ programs, each with the ranks that have it (gather.c)
  *     ─▶ one order of all operations (listing.h), folded where it repeats
  *

@@ -515,14 +515,18 @@ static void compare_with_best(struct ni_summary *s, size_t from, size_t to, size
   }
 }
 
+/* Of the operations, and of the run: then durations are believed where own time says nothing. */
+#define WAITED_SHARE 0.6
+#define WAITED_OF_RUN 0.2
+
 /* Durations say clearly what own time does not: where ranks call at a pace that something else sets, all but
  * the late one are idle before they call. */
 static bool is_one_waited_for(const struct ni_summary *s) {
   const double run_us = (double)(s->last_us - s->first_us);
   for (size_t i = 0; i < s->n_processes; i++) {
     const struct ni_process *p = &s->process[i];
-    const bool is_often_late = (double)p->late >= NI_FIND_WAITED_SHARE * (double)p->compared;
-    const bool costs_much = p->late_ns / 1e3 >= NI_FIND_WAITED_OF_RUN * run_us;
+    const bool is_often_late = (double)p->late >= WAITED_SHARE * (double)p->compared;
+    const bool costs_much = p->late_ns / 1e3 >= WAITED_OF_RUN * run_us;
     if (p->compared >= NI_FIND_COMPARED_MIN && is_often_late && costs_much)
       return true;
   }

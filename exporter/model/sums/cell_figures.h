@@ -10,7 +10,7 @@
 
 #include "exporter/base/counts.h"
 #include "exporter/model/sums/packed/dist.h"
-#include "join.h"
+#include "exporter/model/sums/join/join.h"
 
 struct ni_process_sums {
   /* relative_ppm: sum over compared of 1e6 * duration / peers' median. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "exporter/base/name_table.h"
-#include "exporter/base/text/safe_text.h"
 
 const char *const ni_comm_type_words[NI_TYPE_COUNT] = {"one rank", "one node", "one rank per node", "mixed",
                                                        "unknown"};
@@ -76,19 +75,6 @@ void ni_file_word(const char *name, char *out, size_t size) {
   out[n] = 0;
 }
 
-void ni_heat_sources(const struct ni_summary *s, uint32_t *source) {
-  const struct ni_heat *h = &s->heat;
-  uint32_t next = h->bins;
-  for (uint32_t b = h->bins; b-- > 0;) {
-    bool any = s->time_from == NI_TIME_START;
-    for (uint32_t r = 0; r < h->rows && !any; r++)
-      any = h->count[(size_t)r * h->bins + b] > 0;
-    if (any)
-      next = b;
-    source[b] = next;
-  }
-}
-
 static int compare_groups_by_share(const void *a, const void *b, void *summary) {
   const struct ni_summary *s = summary;
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -100,13 +86,6 @@ static int compare_groups_by_share(const void *a, const void *b, void *summary) 
 
 uint32_t *ni_groups_by_share(const struct ni_summary *s) {
   return ni_order((uint32_t)s->n_groups, compare_groups_by_share, (void *)s);
-}
-
-void ni_render_say(const struct ni_render_options *o, const char *line) {
-  if (o->say)
-    o->say(o->say_context, line);
-  else
-    ni_say(stderr, "%s\n", line);
 }
 
 void ni_summary_free(struct ni_summary *s) {

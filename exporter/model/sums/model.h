@@ -25,13 +25,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/base/mix.h"
 #include "exporter/model/clocks/hosts.h"
 #include "exporter/model/counters/beside.h"
 #include "exporter/model/sums/buckets/buckets.h"
 #include "exporter/model/sums/buckets/tag_sums.h"
 #include "exporter/model/sums/evidence/crossings.h"
 #include "exporter/base/order.h"
+#include "finding.h"
 #include "format/names.h"
 #include "format/record.h"
 
@@ -46,31 +46,9 @@
 #define NI_SUM_OUTLIERS 50
 /* delayed operations that are put down to incidents: those with the largest loss */
 #define NI_SUM_LATE 8192
-#define NI_SUM_BOX_OUTLIERS 64
 /* rows x bins at most: fewer bins when there are more than 5,242 processes */
 #define NI_SUM_HEAT_CELLS (1u << 20)
-#define NI_SUM_PAIRS 8192  /* rows of the P2P table: those with the most time */
-#define NI_SUM_FINDINGS 32 /* named; all are counted */
-
-/* What is worth a sentence (findings.h). */
-#define NI_FIND_LATE_SHARE 0.10 /* of the operations compared: a rank late in so many is named */
-/* of the time in operations, lost by each peer: twice what is lost where a tenth of them are just late */
-#define NI_FIND_LATE_LOSS 0.04
-/*
- * of the operations, and NI_FIND_WAITED_OF_RUN of the run: then durations are believed where own time says
- * nothing
- */
-#define NI_FIND_WAITED_SHARE 0.6
-#define NI_FIND_WAITED_OF_RUN 0.2
-#define NI_FIND_COMPARED_MIN 20 /* operations before a rank is judged */
-#define NI_FIND_TRANSFER 1.25   /* times the usual transfer time of communicators alike */
-#define NI_SENT_MORE 1.1        /* times what NCCL sent: NICs send headers as well, some percent */
-/*
- * Of so many operations one is recorded, or fewer: what looks like own time holds operations without a
- * record.
- */
-#define NI_SAMPLED_OUT 1.5
-#define NI_FIND_BUSBW 0.90 /* of the median of like operations on all hosts */
+#define NI_SUM_PAIRS 8192 /* rows of the P2P table: those with the most time */
 
 /* As NVIDIA's exporter classifies, from the header alone, in its order. Unknown: the header has no number of
  * nodes (interfaces v1 to v3); with --compat that is what NVIDIA's exporter makes of it. */
@@ -347,95 +325,6 @@ struct ni_p2p_pair {
   double sender_waited_us, receiver_waited_us; /* sum of what one side was longer than the other */
 };
 
-enum ni_finding_kind {
-  NI_FIND_LATE_RANK = 0, /* its own time in a step is longer than that of its like */
-  NI_FIND_SLOW_COMM,
-  NI_FIND_SLOW_HOST,   /* so is that of most ranks of the host */
-  NI_FIND_PAUSES,      /* it stops now and then */
-  NI_FIND_SLOW_NVLINK, /* transfers within a host */
-  NI_FIND_SLOW_NIC,    /* transfers across a host's NICs, or one rank's */
-  NI_FIND_SLOW_PAIR,   /* between two hosts or ranks */
-  NI_FIND_SLOW_STAGE,  /* of the pipeline */
-  NI_FIND_CONGESTION,  /* all transfers across hosts, now and then */
-  NI_FIND_UNEVEN,      /* it has more to do than its like */
-  NI_FIND_PERIODIC,    /* it does something else each so many steps */
-  NI_FIND_THROTTLING,  /* its own time is longer in bursts */
-  NI_FIND_UNDECIDED,
-  /* a link (NVLink, NIC, pair, communicator) that is slow for a while, several times */
-  NI_FIND_FLAPPING,
-  NI_FIND_KINDS
-};
-extern const char *const ni_finding_names[NI_FIND_KINDS]; /* "late_rank", ... */
-enum ni_finding_level {
-  NI_LEVEL_RANK = 0,
-  NI_LEVEL_HOST,
-  NI_LEVEL_STAGE,
-  NI_LEVEL_REPLICA,
-  NI_LEVEL_COMM,
-  NI_LEVEL_FABRIC,
-  NI_LEVEL_JOB
-};
-
-/* One of the times at which a flapping link was slow. */
-struct ni_moment {
-  int64_t from_us, to_us;     /* Unix us, as ni_step.start_us */
-  int64_t from_step, to_step; /* first and last one */
-};
-#define NI_FIND_MOMENTS 64u
-
-/* What a reader should look at first. */
-struct ni_finding {
-  enum ni_finding_kind kind;
-  enum ni_finding_level level;
-  enum ni_finding_kind link; /* of links: which SLOW_ kind they are of, also where kind is FLAPPING */
-  /* RANK: process; COMM: communicator; HOST: host; STAGE, REPLICA: its first process */
-  uint32_t of;
-  uint32_t other;    /* the second one of a pair, likewise; UINT32_MAX: none */
-  uint32_t *process; /* whose it is, by global rank; owned */
-  size_t n_processes;
-  /* with so many alike, it among them; by durations: operations (LATE_RANK), 0: judged by bandwidth */
-  uint64_t compared;
-  /*
-   * times the usual own time or transfer time; by durations: share of operations late, or of the usual
-   * bandwidth
-   */
-  double value;
-  /* what it costs the run: largest first. By durations: what one of the others lost by it */
-  double lost_us;
-  double low_us, high_us;     /* of lost_us; NAN by durations */
-  double cost_us;             /* by durations: what the run would save; NAN: not known */
-  int64_t from_step, to_step; /* first and last one; -1: from the begin, to the end */
-  int64_t from_us, to_us;     /* Unix us; 0 as above */
-  uint64_t times;             /* pauses, bursts; steps of congestion; drops of a flapping link; 0 */
-  uint32_t period_steps;      /* of periodic work; 0 */
-  double each_us;             /* how long one pause is; 0 */
-  double of_run;              /* share of the steps that bursts are in; 0 */
-  bool note;                  /* it accuses nobody, and comes behind those that do */
-  struct ni_moment *moment;   /* of a flapping link, the first NI_FIND_MOMENTS; owned */
-  size_t n_moments;
-  uint32_t run;       /* of several in the folder, from 1 on; 0: one alone */
-  double run_us;      /* how long that run took; 0: by durations */
-  bool by_waits;      /* told by waits for peers in symmetric kernels alone (waits.h) */
-  char text[560];     /* the sentence. Control characters in names are '?' */
-  char evidence[320]; /* what counters and clocks say of it; "": nothing */
-  /* the command that shows more, below `nccl-inspector`, with LOGS for the input; "": none */
-  char next[200];
-};
-
-/* What the run's time consists of (exporter/model/sums/blame/replay.h). */
-struct ni_cost {
-  bool known;
-  double run_us, without_us;    /* without the findings */
-  double own, pauses, transfer; /* shares of the run, on the way from its begin to its end */
-  double model;                 /* replayed / recorded time */
-};
-
-/* One bin of the run's steps, mean over its ranks. Times in us of one step. */
-struct ni_step {
-  int64_t start_us; /* of the first step of the bin, by the earliest rank's clock; 0: not known */
-  float compute, exposed, waiting, hidden, outside;
-};
-
 /*
  * Of a process and a time bin, by what findings are judged. by_own: own time beyond that of ranks with the
  * same work, as a part of a step (evidence/lateness_map.h); else the mean over the records of duration /
@@ -631,47 +520,10 @@ struct ni_summary {
   void *memory; /* texts and arrays above live here */
 };
 
-/* What the user asked for that concerns pictures and page. */
-struct ni_render_options {
-  unsigned plot_format; /* enum ni_plot_format (output/plot/plot.h) */
-  bool keep_scripts, compat, quiet;
-  unsigned jobs;       /* gnuplots at once, 0 is 1; no picture depends on it */
-  const char *input;   /* what was read, as the user wrote it; of several inputs the first */
-  char *const *inputs; /* all of them; NULL: `input` */
-  size_t n_inputs;
-  const char *version;
-  const char *gnuplot; /* program to run; NULL: "gnuplot", found by PATH */
-  /* messages of the renderers, without line feed; NULL: to stderr */
-  void (*say)(void *context, const char *line);
-  void *say_context;
-  struct ni_progress *progress; /* NULL: nobody looks */
-};
-
 /* Numbers of the groups, those with the most time first; ties keep the order of the model, so that the same
  * summary gives the same page. NULL: no memory. Caller frees. */
 uint32_t *ni_groups_by_share(const struct ni_summary *s);
-/* One message of a renderer, to whom the options say. */
-void ni_render_say(const struct ni_render_options *o, const char *line);
-
 void ni_summary_free(struct ni_summary *s);
-
-/*
- * Thinning: of each `n` neighbours (n >= 1) one is shown, which of them is chosen by the number of their
- * block as if by dice. A fixed step would take the same communicator every time where operations take turns.
- */
-static inline uint64_t ni_pick(uint64_t block, uint64_t n) {
-  block = ni_spread(block + 1);
-  block = (block ^ block >> 29) * 0xbf58476d1ce4e5b9u;
-  return (block ^ block >> 32) % n;
-}
-
-/*
- * Which column of the heat map stands for a bin of time; source has heat.bins entries, heat.bins in one means
- * that nothing follows. Logs with start times: its own. Logs that only say when a record was dumped have
- * their records in a few bins with nothing between; a dump holds what ran since the one before, so a bin
- * takes the next column that has anything.
- */
-void ni_heat_sources(const struct ni_summary *s, uint32_t *source);
 
 /* Whose a NIC or GPU is: "rank 3", "ranks 0-7", "8 ranks". out: 48 bytes. Returns out. */
 const char *ni_beside_ranks(const struct ni_summary *s, const struct ni_beside_entity *e, char out[48]);

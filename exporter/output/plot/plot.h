@@ -16,6 +16,7 @@
 #define NI_PLOT_H
 
 #include "exporter/model/sums/model.h"
+#include "render.h"
 
 /* In the order of the words of --plot-format. */
 enum ni_plot_format { NI_PLOT_PNG = 0, NI_PLOT_SVG, NI_PLOT_PDF, NI_PLOT_FORMAT_COUNT };

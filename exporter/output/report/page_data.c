@@ -227,6 +227,50 @@ static void write_series(struct ni_json *j, const struct ni_summary *s, const ui
   ni_page_table_end(j, n, shown);
 }
 
+/* One of each `step` neighbouring points: their numbers, communicators, bandwidths. */
+static void write_points(struct ni_json *j, const struct ni_cell *x, size_t step) {
+  for (int k = 0; k < 3; k++) {
+    ni_json_array(j, NULL);
+    for (size_t i = 0; i < x->n_points; i += step) {
+      size_t at = i + ni_pick(i / step, step);
+      const struct ni_point *p = &x->point[at < x->n_points ? at : i];
+      if (k == 0)
+        ni_json_u64(j, NULL, p->sn);
+      if (k == 1)
+        ni_json_u64(j, NULL, p->comm);
+      if (k == 2)
+        ni_json_rounded(j, NULL, (double)p->busbw_gbs, 4);
+    }
+    ni_json_end_array(j);
+  }
+}
+
+/* share: so many points at most. */
+static void write_cell(struct ni_json *j, const struct ni_summary *s, size_t number, size_t share) {
+  const struct ni_cell *x = &s->cell[number];
+  ni_json_array(j, NULL);
+  ni_json_u64(j, NULL, number);
+  ni_json_u64(j, NULL, x->operations);
+  ni_page_stats(j, &x->busbw_gbs);
+  ni_json_u64(j, NULL, x->hist.log);
+  ni_json_rounded(j, NULL, x->hist.lo, 7);
+  ni_json_rounded(j, NULL, x->hist.hi, 7);
+  NI_JSON_ARRAY (j, NULL)
+    for (uint32_t b = 0; b < x->hist.n; b++)
+      ni_json_u64(j, NULL, x->hist.count[b]);
+  const struct ni_whisker *q = &x->box;
+  const double box[] = {q->min, q->whisker_lo, q->q1, q->median, q->q3, q->whisker_hi, q->max};
+  NI_JSON_ARRAY (j, NULL)
+    for (size_t i = 0; i < sizeof box / sizeof *box; i++)
+      ni_page_num(j, box[i]);
+  size_t step = share ? (x->n_points + share - 1) / share : x->n_points + 1;
+  if (step < 1)
+    step = 1;
+  ni_json_u64(j, NULL, x->point_stride * step);
+  write_points(j, x, step);
+  ni_json_end_array(j);
+}
+
 /* Cells of the groups shown, each once: distribution and thinned points. */
 static void write_cells(struct ni_json *j, const struct ni_summary *s, const bool *wanted) {
   static const struct ni_json_field columns[] = {{.key = "cell"}, {.key = "operations"}, {.key = "busbw"},
@@ -238,45 +282,9 @@ static void write_cells(struct ni_json *j, const struct ni_summary *s, const boo
     shown += wanted[c];
   size_t share = shown ? NI_PAGE_POINTS / shown : 0;
   ni_page_table_begin(j, "cells", columns, sizeof columns / sizeof *columns);
-  for (size_t c = 0; c < s->n_cells; c++) {
-    if (!wanted[c])
-      continue;
-    const struct ni_cell *x = &s->cell[c];
-    ni_json_array(j, NULL);
-    ni_json_u64(j, NULL, c);
-    ni_json_u64(j, NULL, x->operations);
-    ni_page_stats(j, &x->busbw_gbs);
-    ni_json_u64(j, NULL, x->hist.log);
-    ni_json_rounded(j, NULL, x->hist.lo, 7);
-    ni_json_rounded(j, NULL, x->hist.hi, 7);
-    NI_JSON_ARRAY (j, NULL)
-      for (uint32_t b = 0; b < x->hist.n; b++)
-        ni_json_u64(j, NULL, x->hist.count[b]);
-    const struct ni_whisker *q = &x->box;
-    const double box[] = {q->min, q->whisker_lo, q->q1, q->median, q->q3, q->whisker_hi, q->max};
-    NI_JSON_ARRAY (j, NULL)
-      for (size_t i = 0; i < sizeof box / sizeof *box; i++)
-        ni_page_num(j, box[i]);
-    size_t step = share ? (x->n_points + share - 1) / share : x->n_points + 1;
-    if (step < 1)
-      step = 1;
-    ni_json_u64(j, NULL, x->point_stride * step);
-    for (int k = 0; k < 3; k++) {
-      ni_json_array(j, NULL);
-      for (size_t i = 0; i < x->n_points; i += step) {
-        size_t at = i + ni_pick(i / step, step);
-        const struct ni_point *p = &x->point[at < x->n_points ? at : i];
-        if (k == 0)
-          ni_json_u64(j, NULL, p->sn);
-        if (k == 1)
-          ni_json_u64(j, NULL, p->comm);
-        if (k == 2)
-          ni_json_rounded(j, NULL, (double)p->busbw_gbs, 4);
-      }
-      ni_json_end_array(j);
-    }
-    ni_json_end_array(j);
-  }
+  for (size_t c = 0; c < s->n_cells; c++)
+    if (wanted[c])
+      write_cell(j, s, c, share);
   ni_page_table_end(j, s->n_cells, shown);
 }
 

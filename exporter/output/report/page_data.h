@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "exporter/model/sums/model.h"
+#include "exporter/output/plot/render.h"
 
 #define NI_PAGE_SCHEMA "nccl-inspector-report-1"
 

@@ -208,6 +208,33 @@ static void encode_base64(const unsigned char *in, size_t n, char *out) {
   *out = 0;
 }
 
+void ni_heat_sources(const struct ni_summary *s, uint32_t *source) {
+  const struct ni_heat *h = &s->heat;
+  uint32_t next = h->bins;
+  for (uint32_t b = h->bins; b-- > 0;) {
+    bool any = s->time_from == NI_TIME_START;
+    for (uint32_t r = 0; r < h->rows && !any; r++)
+      any = h->count[(size_t)r * h->bins + b] > 0;
+    if (any)
+      next = b;
+    source[b] = next;
+  }
+}
+
+/* The mean of a row over the bins from..to, weighted by their counts; NAN: they have nothing. */
+static double average_heat(const struct ni_heat *h, const uint32_t *source, uint32_t row, uint32_t from,
+                           uint32_t to) {
+  double sum = 0, weight = 0;
+  for (uint32_t i = from; i < to && i < h->bins; i++) {
+    size_t at = (size_t)row * h->bins + source[i];
+    if (source[i] == h->bins || h->count[at] == 0 || !isfinite(h->relative[at]))
+      continue;
+    sum += (double)h->relative[at] * h->count[at];
+    weight += h->count[at];
+  }
+  return weight > 0 ? sum / weight : NAN;
+}
+
 /*
  * The heat map: {"rows","bins","run","left_out","by_own","cells":base64}; row i is process i. One byte a
  * cell: 0 nothing, else by own time 128 + 400 * part of a step (0.25 % each, +-0.3 fit), by durations 128 +
@@ -235,15 +262,8 @@ static int write_heat(struct ni_json *j, const struct ni_summary *s) {
   ni_heat_sources(s, source);
   for (uint32_t r = 0; r < rows; r++)
     for (uint32_t b = 0; b < bins; b++) {
-      double sum = 0, weight = 0;
-      for (uint32_t i = b * run; i < (b + 1) * run && i < h->bins; i++) {
-        size_t at = (size_t)r * h->bins + source[i];
-        if (source[i] == h->bins || h->count[at] == 0 || !isfinite(h->relative[at]))
-          continue;
-        sum += (double)h->relative[at] * h->count[at];
-        weight += h->count[at];
-      }
-      cell[(size_t)r * bins + b] = weight > 0 ? encode_heat(h, sum / weight) : 0;
+      const double mean = average_heat(h, source, r, b * run, (b + 1) * run);
+      cell[(size_t)r * bins + b] = isnan(mean) ? 0 : encode_heat(h, mean);
     }
   encode_base64(cell, n, text);
   ni_json_object(j, "heat");

@@ -21,6 +21,7 @@
 #define NI_REPORT_H
 
 #include "exporter/model/sums/model.h"
+#include "exporter/output/plot/render.h"
 #include "page_file.h"
 
 /* with the assets of 0.7 MB below the 3 MB that mail and chats take */

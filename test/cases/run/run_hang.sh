@@ -1,40 +1,31 @@
 #!/usr/bin/env bash
 # run and a job that hangs: --hang-limit names who is missing and kills nothing, --kill ends it; Ctrl-C, as
 # SIGINT and on a terminal, says who is missing before the command gets it.
-. "$(dirname "$0")/../../lib/hang.sh"
-cd "$TMP"
-export NCCL_INSPECTOR_BLACKBOX=$BOXES NI=$INSPECTOR
-missing='rank 2 (sim-node1)'
-stop() { cat err screen 2>/dev/null || true; fatal "$@"; }
-# The job, and what tells when its last operation has begun: the black boxes of three ranks hold it.
-hangs=(--scenario hang_late --procs --quiet --plugin "$PLUGIN")
-is_inside() { grep -qF "$missing" < <("$INSPECTOR" hang --box-dir "$BOXES" "$1/logs"); }
+. "$(dirname "$0")/../../lib/run_hang.sh"
+export NI=$INSPECTOR
 line_of() { grep -nF -- "$1" "$2" | head -n 1 | cut -d: -f1; }
 
 # ---- --hang-limit: told once, nothing is killed, and SIGTERM still ends it ----
-"$INSPECTOR" run --out limit --hang-limit 2 -- "$SIM" "${hangs[@]}" >screen 2>err & JOB=$!
+"$INSPECTOR" run --out limit --hang-limit 2 -- "$SIM" "${HANGS[@]}" >screen 2>err & JOB=$!
 wait_for 90 grep -qF 'the job hangs (--hang-limit 2)' err || stop "--hang-limit says nothing"
 wait_for 30 grep -q '^HANG (' err || stop "--hang-limit does not name the hang"
 "$INSPECTOR" hang --box-dir "$BOXES" --stuck-after 2 limit/logs >said || true
 # In the words of hang, but for how long it is since.
 words() { grep -m 1 '^HANG (' "$1" | sed 's/^HANG ([a-z]*)//; s/nothing has moved.*//'; }
-[ "$(words err)" = "$(words said)" ] && words err | grep -qF "$missing never called it" ||
+[ "$(words err)" = "$(words said)" ] && words err | grep -qF "$MISSING never called it" ||
   stop "not as hang has it: $(words said)"
 kill -0 $JOB && pgrep -P $JOB >/dev/null || stop "something was killed"
 kill -TERM $JOB
-rc=0
-wait $JOB || rc=$?
-JOB=
-[ $rc = 143 ] || stop "after SIGTERM: $rc"
+ends 143 "after SIGTERM"
 [ "$(grep -c 'the job hangs' err)" = 1 ] || stop "told more than once"
-grep -q "^  first   HANG (.*$missing" err || stop "the first thing is not who was missing"
+grep -q "^  first   HANG (.*$MISSING" err || stop "the first thing is not who was missing"
 grep -qxF "  next    $INSPECTOR hang limit/logs" err || stop "what to do next"
 
 # ---- --kill ----
 rc=0
-"$INSPECTOR" run --out killed --hang-limit 1 --kill -- "$SIM" "${hangs[@]}" >screen 2>err || rc=$?
+"$INSPECTOR" run --out killed --hang-limit 1 --kill -- "$SIM" "${HANGS[@]}" >screen 2>err || rc=$?
 [ $rc = 143 ] || stop "--kill: $rc"
-[ "$(line_of "$missing" err)" -lt "$(line_of '--kill: SIGTERM to' err)" ] ||
+[ "$(line_of "$MISSING" err)" -lt "$(line_of '--kill: SIGTERM to' err)" ] ||
   stop "killed before it is said who is missing"
 
 # Its page and summary.json say it, too: the logs alone do not, since what was killed had not written it.
@@ -62,27 +53,22 @@ started() { # OUT: the job in a shell that notes when the signal comes
   python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.setsid()
-os.execv(sys.argv[1], sys.argv[1:])' "$INSPECTOR" run --out "$1" -- bash -c 'trap "echo COMMAND GOT IT >&2; kill \$job; wait \$job; exit 9" INT
+os.execv(sys.argv[1], sys.argv[1:])' "$INSPECTOR" run --out "$1" -- bash -c '
+trap "echo COMMAND GOT IT >&2; kill \$job; wait \$job; exit 9" INT
 "$@" & job=$!
-wait $job' _ "$SIM" "${hangs[@]}" >screen 2>err & JOB=$!
+wait $job' _ "$SIM" "${HANGS[@]}" >screen 2>err & JOB=$!
   wait_for 60 is_inside "$1" || stop "the job does not come to where it hangs"
 }
 started int
 kill -INT $JOB
-rc=0
-wait $JOB || rc=$?
-JOB=
-[ $rc = 9 ] || stop "after SIGINT: $rc"
-[ "$(line_of "$missing" err)" -lt "$(line_of 'COMMAND GOT IT' err)" ] ||
+ends 9 "after SIGINT"
+[ "$(line_of "$MISSING" err)" -lt "$(line_of 'COMMAND GOT IT' err)" ] ||
   stop "the command has SIGINT before it is said who is missing"
 # Two of them: the first is let go by the second.
 started twice
 kill -INT $JOB
 kill -INT $JOB
-rc=0
-wait $JOB || rc=$?
-JOB=
-[ $rc = 9 ] || stop "after two SIGINT: $rc"
+ends 9 "after two SIGINT"
 
 # ---- Ctrl-C on a terminal, which goes to all in front ----
 rc=0
@@ -90,10 +76,14 @@ timeout 150 python3 "$ROOT/test/lib/run_terminal.py" wait:READY key:C -- bash \
   -c '"$1" run --out tty -- bash -c "$2" _ "${@:3}"' _ "$INSPECTOR" \
   'trap "echo COMMAND GOT IT; kill \$job; wait \$job; exit 9" INT
 "$@" & job=$!
-until "$NI" hang --box-dir "$NCCL_INSPECTOR_BLACKBOX" "$NCCL_INSPECTOR_DUMP_DIR" 2>/dev/null | grep -qF "rank 2 (sim-node1)"; do sleep 0.3; done
+is_inside() {
+  "$NI" hang --box-dir "$NCCL_INSPECTOR_BLACKBOX" "$NCCL_INSPECTOR_DUMP_DIR" 2>/dev/null |
+    grep -qF "rank 2 (sim-node1)"
+}
+until is_inside; do sleep 0.3; done
 echo READY
-wait $job' "$SIM" "${hangs[@]}" >screen 2>err || rc=$?
+wait $job' "$SIM" "${HANGS[@]}" >screen 2>err || rc=$?
 [ $rc = 9 ] || stop "after Ctrl-C: $rc"
-[ "$(line_of "$missing" screen)" -lt "$(line_of 'COMMAND GOT IT' screen)" ] ||
+[ "$(line_of "$MISSING" screen)" -lt "$(line_of 'COMMAND GOT IT' screen)" ] ||
   stop "Ctrl-C reaches the command before it is said who is missing"
 finish

@@ -11,8 +11,11 @@
 
 #include <cmocka.h>
 
+#include "exporter/model/sums/ranks/cells.h"
 #include "exporter/model/sums/ranks/pass.h"
+#include "exporter/model/sums/ranks/overlaps.h"
 #include "exporter/model/sums/ranks/places.h"
+#include "exporter/model/sums/ranks/usual_step.h"
 #include "exporter/model/sums/blame/replay.h"
 
 static bool near(double got, double want) { return got > want - 0.5 && got < want + 0.5; }

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "exporter/model/sums/ranks/pass.h"
+#include "exporter/model/sums/ranks/cells.h"
 #include "exporter/model/sums/ranks/places.h"
 #include "exporter/model/sums/blame/judge.h"
 #include "exporter/model/sums/blame/peer_groups.h"

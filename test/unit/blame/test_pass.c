@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "exporter/model/sums/blame/peer_groups.h"
+#include "exporter/model/sums/ranks/cells.h"
 #include "exporter/model/sums/ranks/pass.h"
 
 enum { STEPS = 60, COMMS = 2, SIZES = 2, RANKS = 4 };

@@ -13,8 +13,8 @@
 
 #include "exporter/model/sums/blame/lateness.h"
 #include "exporter/model/sums/cpus/calls.h"
-#include "exporter/model/sums/ranks/fold.h"
-#include "exporter/model/sums/ranks/steps.h"
+#include "exporter/model/sums/steps/fold.h"
+#include "exporter/model/sums/steps/steps.h"
 #include "exporter/model/sums/spells/spells.h"
 
 static uint32_t period_of(const char *step, uint32_t steps, const char *more, uint32_t each) {

@@ -9,10 +9,13 @@
 #include <cmocka.h>
 
 #include "exporter/model/sums/blame/causes.h"
-#include "exporter/model/sums/blame/compare.h"
+#include "exporter/model/sums/compare/compare.h"
+#include "exporter/model/sums/compare/stages.h"
 #include "exporter/model/sums/cpus/launches.h"
 #include "exporter/model/sums/blame/replay.h"
+#include "exporter/model/sums/ranks/overlaps.h"
 #include "exporter/model/sums/ranks/places.h"
+#include "exporter/model/sums/ranks/usual_step.h"
 #include "exporter/model/sums/spells/spells.h"
 #include "exporter/model/sums/work/number.h"
 

@@ -4,6 +4,7 @@
  * test_render --page DIR NODES SIZES [STEPS] leaves report.html in DIR, for the browser test; --write the
  * figures too, for looking.
  */
+#include "exporter/output/report/page_tables.h"
 #include "render_dir.h"
 
 static void need_page(void) {

@@ -129,11 +129,10 @@ static int wire_body(struct ni_wire *w, struct ni_run *r, struct body *b) {
   if (e < 0 || !w->load)
     return e;
   const bool times = b->first_us >= 0 && b->first_us <= b->last_us && b->last_us <= TIME_MAX;
-  if (w->bad || !times || b->records == 0 || b->no_bandwidth > b->records ||
-      !sound(&b->us, b->records, NI_MAX_EXEC_NS) ||
-      !sound(&b->busbw, b->records - b->no_bandwidth, BUSBW_MAX))
+  const bool counts = b->records > 0 && b->no_bandwidth <= b->records;
+  if (w->bad || !times || !counts || !sound(&b->us, b->records, NI_MAX_EXEC_NS))
     return -EINVAL;
-  return 0;
+  return sound(&b->busbw, b->records - b->no_bandwidth, BUSBW_MAX) ? 0 : -EINVAL;
 }
 
 static void body_begin(struct body *b) {

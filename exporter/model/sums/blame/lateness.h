@@ -11,7 +11,8 @@
 #define NI_BLAME_LATENESS_H
 
 #include "causes.h"
-#include "compare.h"
+#include "exporter/model/sums/compare/compare.h"
+#include "exporter/model/sums/compare/stages.h"
 #include "exporter/model/sums/cpus/launches.h"
 #include "exporter/model/sums/spells/spells.h"
 

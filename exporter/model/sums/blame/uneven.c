@@ -7,7 +7,7 @@
 #include "peer_groups.h"
 #include "exporter/base/order.h"
 #include "exporter/base/sets/disjoint.h"
-#include "exporter/model/sums/ranks/places.h"
+#include "exporter/model/sums/ranks/usual_step.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
 /* Bytes of a step of one rank on its slots of one shape. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/order.h"
-#include "exporter/model/sums/join.h"
+#include "exporter/model/sums/join/join.h"
 #include "exporter/model/sums/state.h"
 
 static int drop_if_too_many(struct ni_tag_sums *t, int e) {

@@ -125,7 +125,7 @@ static int fill_bin_ratios(struct congestion_search *w) {
   return 0;
 }
 
-/* As own time is judged (links/links.c): beyond what bins differ by, next to another one, and in several. */
+/* As own time is judged (links/judged.c): beyond what bins differ by, next to another one, and in several. */
 static bool find_crowded_bins(struct congestion_search *w) {
   size_t n = 0;
   uint32_t hit = 0;

@@ -186,6 +186,9 @@ static bool is_in_comm(const struct incident_search *w, uint32_t comm, uint32_t 
   return false;
 }
 
+static NI_FIRST_FROM(find_first_late, struct late_operation, int64_t, x->start_ns < from);
+static NI_FIRST_FROM(find_first_end, struct pause, double, x->at < from);
+
 /*
  * The most that was lost in operations that began in [from, to): to which the rank came late, or of its
  * communicators, whoever did.
@@ -193,15 +196,8 @@ static bool is_in_comm(const struct incident_search *w, uint32_t comm, uint32_t 
 static double find_most_lost(const struct incident_search *w, uint32_t rank, int64_t from, int64_t to,
                              bool whoever) {
   double most = 0;
-  size_t lo = 0, hi = w->n_late;
-  while (lo < hi) {
-    const size_t mid = (lo + hi) / 2;
-    if (w->late[mid].start_ns < from)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  hi = lo + MANY < w->n_late ? lo + MANY : w->n_late;
+  size_t lo = find_first_late(w->late, w->n_late, from);
+  const size_t hi = lo + MANY < w->n_late ? lo + MANY : w->n_late;
   for (; lo < hi && w->late[lo].start_ns < to; lo++) {
     const struct late_operation *x = &w->late[lo];
     if (!(x->lost_us > most))
@@ -255,17 +251,10 @@ static bool can_have_made_wait(const struct incident_search *w, const struct pau
 static struct pause *find_first_pause(const struct incident_search *w, const struct ni_outlier *o) {
   double at = convert_moment(w, o->process, o->start_ns), best = INFINITY;
   struct pause *found = NULL;
-  size_t lo = 0, hi = w->n_pauses;
   if (isnan(at) || w->sampled[o->process])
     return NULL;
-  while (lo < hi) {
-    size_t mid = (lo + hi) / 2;
-    if (w->pause[mid].at < at - STEPS_AROUND * w->step_us - w->longest_us)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  hi = lo + MANY < w->n_pauses ? lo + MANY : w->n_pauses;
+  size_t lo = find_first_end(w->pause, w->n_pauses, at - STEPS_AROUND * w->step_us - w->longest_us);
+  const size_t hi = lo + MANY < w->n_pauses ? lo + MANY : w->n_pauses;
   for (; lo < hi && w->pause[lo].at <= at + w->step_us + w->longest_us; lo++) {
     struct pause *p = &w->pause[lo];
     bool clock = ni_blame_host(w->b, p->rank) == ni_blame_host(w->b, o->process);

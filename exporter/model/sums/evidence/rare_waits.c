@@ -76,17 +76,14 @@ static int gather_waits(struct wait_search *w) {
   return ok ? 0 : -ENOMEM;
 }
 
+struct seat_key {
+  uint32_t comm, process;
+};
+static NI_FIRST_FROM(find_first_seat, struct ni_seat, struct seat_key, NI_BY(x, &from, comm, process) < 0);
+
 static bool is_in_comm(const struct ni_summary *s, uint32_t comm, uint32_t process) {
-  size_t lo = 0, hi = s->n_seats;
-  while (lo < hi) {
-    const size_t mid = (lo + hi) / 2;
-    const struct ni_seat *x = &s->seat[mid];
-    if (x->comm < comm || (x->comm == comm && x->process < process))
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  return lo < s->n_seats && s->seat[lo].comm == comm && s->seat[lo].process == process;
+  const size_t i = find_first_seat(s->seat, s->n_seats, (struct seat_key){comm, process});
+  return i < s->n_seats && s->seat[i].comm == comm && s->seat[i].process == process;
 }
 
 /* Its rank waited for another one shortly before. */

@@ -6,6 +6,7 @@
 
 #include "exporter/base/order.h"
 #include "exporter/base/sets/disjoint.h"
+#include "seats.h"
 
 /* These quantiles are both of peers that are not late, and so many standard deviations from each other. */
 #define SPREAD_LOW 0.1
@@ -16,19 +17,19 @@ enum { SPREAD_MIN = 7 }; /* peers; of fewer all of their range counts */
 struct total {        /* of a process */
   double alike, rest; /* operations */
   double us;          /* in all of them */
-  int64_t first_us, last_us;
   bool told, named, has_messages;
 };
 
 struct totals_judge {
   const struct ni_summary *s;
   struct total *of;
-  uint32_t *team;    /* by process: the same where they work with each other */
-  size_t *first;     /* of a communicator, its first seat; one more at the end */
-  uint32_t *seat_of; /* seats by process */
-  size_t *first_of;  /* of a process in seat_of; one more at the end */
-  bool *peer;        /* scratch: processes */
-  double *x;         /* scratch: processes */
+  struct ni_process_span *span; /* by process */
+  uint32_t *team;               /* by process: the same where they work with each other */
+  size_t *first;                /* of a communicator, its first seat; one more at the end */
+  uint32_t *seat_of;            /* seats by process */
+  size_t *first_of;             /* of a process in seat_of; one more at the end */
+  bool *peer;                   /* scratch: processes */
+  double *x;                    /* scratch: processes */
 };
 
 static NI_ORDER_OF(by_number, double);
@@ -36,6 +37,7 @@ static NI_ORDER_OF(by_number, double);
 static int begin_totals(struct totals_judge *w) {
   const struct ni_summary *s = w->s;
   w->of = calloc(s->n_processes + 1, sizeof *w->of);
+  w->span = malloc((s->n_processes + 1) * sizeof *w->span);
   w->team = malloc((s->n_processes + 1) * sizeof *w->team);
   w->first = calloc(s->n_comms + 2, sizeof *w->first);
   w->seat_of = malloc((s->n_seats + 1) * sizeof *w->seat_of);
@@ -43,11 +45,13 @@ static int begin_totals(struct totals_judge *w) {
   w->peer = calloc(s->n_processes + 1, sizeof *w->peer);
   w->x = malloc((s->n_processes + 1) * sizeof *w->x);
   const bool has_index = w->first && w->seat_of && w->first_of && w->team;
-  return w->of && has_index && w->peer && w->x ? 0 : -ENOMEM;
+  const bool has_sums = w->of && w->span && w->x;
+  return has_sums && has_index && w->peer ? 0 : -ENOMEM;
 }
 
 static void end_totals(struct totals_judge *w) {
   free(w->of);
+  free(w->span);
   free(w->team);
   free(w->first);
   free(w->seat_of);
@@ -59,13 +63,10 @@ static void end_totals(struct totals_judge *w) {
 static void sum_up_totals(struct totals_judge *w) {
   const struct ni_summary *s = w->s;
   ni_disjoint_begin(w->team, s->n_processes);
-  for (uint32_t i = 0; i < s->n_processes; i++) {
-    if (!s->long_waits) {
-      w->of[i].alike = (double)s->process[i].records;
-      w->of[i].us = s->process[i].exec_ns / 1e3 * s->one_in;
-    }
-    w->of[i].first_us = INT64_MAX;
-    w->of[i].last_us = INT64_MIN;
+  ni_seats_find_spans(s, w->span);
+  for (uint32_t i = 0; i < s->n_processes && !s->long_waits; i++) {
+    w->of[i].alike = (double)s->process[i].records;
+    w->of[i].us = s->process[i].exec_ns / 1e3 * s->one_in;
   }
   for (size_t i = 0; i < s->n_seats; i++) {
     const struct ni_seat *x = &s->seat[i];
@@ -81,10 +82,6 @@ static void sum_up_totals(struct totals_judge *w) {
     }
     if (i > 0 && s->seat[i - 1].comm == x->comm && c->operations >= NI_TOTALS_JOIN)
       ni_disjoint_join(w->team, x->process, s->seat[i - 1].process);
-    if (!c->operations)
-      continue;
-    t->first_us = c->first_us < t->first_us ? c->first_us : t->first_us;
-    t->last_us = c->last_us > t->last_us ? c->last_us : t->last_us;
   }
   for (size_t i = 0; i < s->n_comms; i++)
     w->first[i + 1] += w->first[i];
@@ -165,7 +162,9 @@ static struct peer_totals sum_up_peers(struct totals_judge *w, uint32_t process,
   return t;
 }
 
-static double get_run_us(const struct total *t) { return (double)(t->last_us - t->first_us); }
+static double get_run_us(const struct totals_judge *w, uint32_t process) {
+  return (double)(w->span[process].last_us - w->span[process].first_us);
+}
 
 static void find_late_ranks(struct totals_judge *w, struct ni_rolled_totals *out) {
   for (uint32_t i = 0; i < w->s->n_processes; i++) {
@@ -178,12 +177,13 @@ static void find_late_ranks(struct totals_judge *w, struct ni_rolled_totals *out
     if (t.n < NI_TOTALS_PEERS)
       continue;
     const double less_us = out->less_us[i] = t.low - me->us;
-    const bool is_much = less_us >= NI_TOTALS_OF_RUN * get_run_us(me) && less_us >= NI_TOTALS_APART * t.apart;
+    const bool is_much =
+        less_us >= NI_TOTALS_OF_RUN * get_run_us(w, i) && less_us >= NI_TOTALS_APART * t.apart;
     if (!is_much || t.least - me->us < NI_TOTALS_ALONE * less_us)
       continue;
     me->named = true;
     out->item[out->n++] = (struct ni_rolled_late){
-        .of = i, .peers = (uint32_t)t.n, .us = me->us, .peers_us = t.low, .run_us = get_run_us(me)};
+        .of = i, .peers = (uint32_t)t.n, .us = me->us, .peers_us = t.low, .run_us = get_run_us(w, i)};
   }
 }
 
@@ -199,14 +199,14 @@ static void find_late_host(struct totals_judge *w, uint32_t host, struct ni_roll
     mark_peers(w, i);
     const struct peer_totals t = sum_up_peers(w, i, true);
     const double less_us = t.n >= NI_TOTALS_PEERS ? t.low - me->us : 0;
-    const bool is_much = less_us >= NI_TOTALS_OF_RUN * get_run_us(me);
+    const bool is_much = less_us >= NI_TOTALS_OF_RUN * get_run_us(w, i);
     if (me->named || !is_much || less_us < NI_TOTALS_APART_HOST * t.apart || t.least < me->us)
       continue;
     x.late++;
     x.us += me->us;
     x.peers_us += t.low;
     x.peers = (uint32_t)t.n;
-    x.run_us = fmax(x.run_us, get_run_us(me));
+    x.run_us = fmax(x.run_us, get_run_us(w, i));
     sum += less_us;
     most = fmax(most, less_us);
   }

@@ -7,6 +7,7 @@
 #include "exporter/model/sums/reading/long_waits.h"
 #include "exporter/base/order.h"
 #include "exporter/base/sets/disjoint.h"
+#include "seats.h"
 
 /* Of a seat or a process, from each step on: operations as long as that, and their time by the histogram. */
 struct long_sums {
@@ -22,11 +23,11 @@ struct least_pair {
 
 struct rolled_search {
   const struct ni_summary *s;
-  struct long_sums *seat;      /* collectives in which all do the same */
-  struct long_sums *process;   /* all that its log counts */
-  int64_t *first_us, *last_us; /* of a process: of its communicators */
-  uint32_t *joined;            /* of a process: the first one of those it works with, directly or not */
-  double *x;                   /* scratch: processes */
+  struct long_sums *seat;    /* collectives in which all do the same */
+  struct long_sums *process; /* all that its log counts */
+  struct ni_process_span *span;
+  uint32_t *joined; /* of a process: the first one of those it works with, directly or not */
+  double *x;        /* scratch: processes */
 };
 
 static void add_steps(struct long_sums *to, const struct ni_long_waits *x) {
@@ -44,32 +45,23 @@ static int begin_search(struct rolled_search *w) {
   const struct ni_summary *s = w->s;
   w->seat = calloc(s->n_seats + 1, sizeof *w->seat);
   w->process = calloc(s->n_processes + 1, sizeof *w->process);
-  w->first_us = malloc((s->n_processes + 1) * sizeof *w->first_us);
-  w->last_us = malloc((s->n_processes + 1) * sizeof *w->last_us);
+  w->span = malloc((s->n_processes + 1) * sizeof *w->span);
   w->joined = malloc((s->n_processes + 1) * sizeof *w->joined);
   w->x = malloc((s->n_processes + 1) * sizeof *w->x);
   const bool has_sums = w->seat && w->process && w->x;
-  if (!has_sums || !w->first_us || !w->last_us || !w->joined)
+  if (!has_sums || !w->span || !w->joined)
     return -ENOMEM;
   ni_disjoint_begin(w->joined, s->n_processes);
-  for (uint32_t i = 0; i < s->n_processes; i++) {
-    w->first_us[i] = INT64_MAX;
-    w->last_us[i] = INT64_MIN;
-  }
+  ni_seats_find_spans(s, w->span);
   uint32_t first = 0;
   for (size_t i = 0; i < s->n_seats; i++) {
     const struct ni_seat *x = &s->seat[i];
-    const struct ni_comm_row *c = &s->comm[x->comm];
     add_steps(&w->seat[i], &s->long_waits[i].alike);
     add_steps(&w->process[x->process], &s->long_waits[i].alike);
     add_steps(&w->process[x->process], &s->long_waits[i].rest);
     if (i == 0 || s->seat[i - 1].comm != x->comm)
       first = x->process;
     ni_disjoint_join(w->joined, x->process, first);
-    if (!c->operations)
-      continue;
-    w->first_us[x->process] = c->first_us < w->first_us[x->process] ? c->first_us : w->first_us[x->process];
-    w->last_us[x->process] = c->last_us > w->last_us[x->process] ? c->last_us : w->last_us[x->process];
   }
   return 0;
 }
@@ -77,8 +69,7 @@ static int begin_search(struct rolled_search *w) {
 static void end_search(struct rolled_search *w) {
   free(w->seat);
   free(w->process);
-  free(w->first_us);
-  free(w->last_us);
+  free(w->span);
   free(w->joined);
   free(w->x);
 }
@@ -198,7 +189,7 @@ static bool judge_seat(const struct rolled_search *w, size_t from, size_t to, si
     const double spread = (double)find_spread(w, from, to, k, me, by_host);
     if (spread > NI_ROLLED_APART * (double)times || !have_all_waited(w, process, k, by_host, times))
       continue;
-    const double run_us = (double)(w->last_us[process] - w->first_us[process]);
+    const double run_us = (double)(w->span[process].last_us - w->span[process].first_us);
     const double cost_us = find_waited(w, seat, k, by_host);
     found = cost_us >= NI_ROLLED_OF_RUN * run_us;
     if (found)

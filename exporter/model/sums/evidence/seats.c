@@ -518,6 +518,19 @@ static void drop_late_groups(struct ni_lates *l) {
   l->n = kept;
 }
 
+void ni_seats_find_spans(const struct ni_summary *s, struct ni_process_span *of) {
+  for (uint32_t i = 0; i < s->n_processes; i++)
+    of[i] = (struct ni_process_span){INT64_MAX, INT64_MIN};
+  for (size_t i = 0; i < s->n_seats; i++) {
+    const struct ni_comm_row *c = &s->comm[s->seat[i].comm];
+    struct ni_process_span *x = &of[s->seat[i].process];
+    if (!c->operations)
+      continue;
+    x->first_us = c->first_us < x->first_us ? c->first_us : x->first_us;
+    x->last_us = c->last_us > x->last_us ? c->last_us : x->last_us;
+  }
+}
+
 int ni_seats_find_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out) {
   struct seat_judge w = {
       .s = s, .slow_us = slow_us, .least_us = SEATS_OF_RUN * (double)(s->last_us - s->first_us) / s->one_in};

@@ -45,6 +45,13 @@ struct ni_lates {
   size_t n;
 };
 
+/* From when to when the communicators of a process have operations, us; none have: INT64_MAX to INT64_MIN. */
+struct ni_process_span {
+  int64_t first_us, last_us;
+};
+/* of: by process. */
+void ni_seats_find_spans(const struct ni_summary *s, struct ni_process_span *of);
+
 /* slow_us: by communicator, what its transfers took longer than usual in all. */
 int ni_seats_find_late(const struct ni_summary *s, const double *slow_us, struct ni_lates *out);
 /* What the others waited for this rank alone in this communicator, beyond chance. */

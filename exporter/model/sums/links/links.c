@@ -1,20 +1,16 @@
 /*
- * Links that are slower than their peers, after the network as a whole (fabric.c): what all slow links cross,
- * and hardly any fast one, is named. That is the NVLink of a host or of one rank, a host's NICs, the NIC of
- * one rank, or the way between two hosts or two ranks; else the communicator itself.
+ * What makes links slow, after the network as a whole (fabric.c) and each link by itself (judged.h): what all
+ * slow links cross, and hardly any fast one, is named. That is the NVLink of a host or of one rank, a host's
+ * NICs, the NIC of one rank, or the way between two hosts or two ranks; else the communicator itself.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/model/sums/blame/causes.h"
+#include "drops.h"
+#include "judged.h"
 #include "shared_nic.h"
 #include "transfers.h"
-#include "exporter/model/sums/ranks/quantile.h"
-
-enum link_state { UNKNOWN, FINE, SLOW, EXPLAINED };
 
 enum {
   SUSPECTS_MAX = 32, /* ranks of a link that are looked at one by one; each look goes through all links */
@@ -26,228 +22,11 @@ enum {
   LOCAL_OF_FOUR = 3, /* so many of four links within a host have to be slow for its NVLink to be named */
   /* so many slow links cross a slow NIC, or a GPU's NVLink: one alone may be a slow pair */
   NIC_LINKS_MIN = 2,
-  WAY_LINKS_MIN = 3, /* so many cross a slow way between two hosts: two may be a slow pair of ranks */
-  DROP_PART = 4      /* a bin belongs to a drop if it is a quarter as slow as drops are in the mean */
+  WAY_LINKS_MIN = 3 /* so many cross a slow way between two hosts: two may be a slow pair of ranks */
 };
 
 /* Of two suspects that explain as many links, one explains more if it does so many times. */
 #define EXPLAINS_MORE 1.5f
-
-struct judged_link {
-  uint8_t state; /* enum link_state */
-  float noise;   /* from bin to bin (measure_noise()) */
-  bool stops;    /* single operations of it stop (is_stopped()) */
-  uint32_t from, to;
-  float ratio; /* in those of from..to in which it is slow */
-};
-
-struct link_judge {
-  const struct ni_blame *b;
-  struct ni_causes *out;
-  struct judged_link *link;
-  float *x; /* scratch: [2][bins], links */
-  double step_us;
-};
-
-/* A bin says no more than that of whether a link is slow; how slow it is there is another question. */
-static float clip_excess(float x) { return x > NI_CAUSE_LINK_MOST ? NI_CAUSE_LINK_MOST : x; }
-
-/*
- * A transfer is the least of its ranks' durations, so wrong stamps make it shorter, the more ranks begin it
- * together. Where one rank is the last one all the time its duration alone is left, and looks long beside
- * that: by as much as stamps are off. Ranks whose CPU launches late come one by one, too. Returns by how much
- * a transfer has to be longer, in us.
- */
-static float find_least_us(const struct link_judge *w, const struct ni_blame_link *l) {
-  float off = NI_CAUSE_LINK_LEAST_US;
-  for (uint32_t i = 0; i < l->n_ranks; i++) {
-    const uint32_t rank = l->rank[i];
-    bool late = false;
-    for (uint32_t k = 0; k < w->out->n && !late; k++) {
-      const struct ni_cause *c = &w->out->item[k];
-      const bool own =
-          c->kind == NI_FIND_LATE_RANK || c->kind == NI_FIND_UNEVEN || c->kind == NI_FIND_THROTTLING;
-      const bool is_slow_cpu = c->kind == NI_FIND_SLOW_HOST && (c->launch || c->calls > 0);
-      const bool of_host = is_slow_cpu && c->of == ni_blame_host(w->b, rank);
-      const bool of_rank = own && c->level == NI_LEVEL_RANK && c->of == rank;
-      late = of_host || of_rank;
-    }
-    if (late)
-      off = fmaxf(off, w->b->rank[rank].overlap_us);
-  }
-  return off;
-}
-
-/* By how much it has to be slower, as a share. */
-static float find_least_excess(const struct ni_blame_link *l) {
-  if (l->alike < NI_CAUSE_LIKE_MIN)
-    return NI_CAUSE_LINK - 1;
-  return fminf(NI_CAUSE_LINK - 1, fmaxf(NI_CAUSE_LINK_OF_MANY - 1, NI_CAUSE_APART * l->apart));
-}
-
-static float find_excess_floor(const struct ni_blame_link *l) {
-  return (find_least_excess(l) < NI_CAUSE_LINK - 1 ? NI_CAUSE_LINK_FLOOR_OF_MANY : NI_CAUSE_LINK_FLOOR) - 1;
-}
-
-struct slow_bins {
-  double sum, whole; /* of what transfers take longer, as shares; sum: clipped */
-  double most;       /* the largest one of sum */
-  uint32_t n;
-};
-
-static void add_slow_bin(struct slow_bins *s, float clipped, float whole) {
-  s->sum += clipped;
-  s->whole += whole;
-  s->most = fmax(s->most, clipped);
-  s->n++;
-}
-
-/*
- * Longer by so much in these bins than chance and stamps can make it; over the whole run it matters, also
- * without the longest of them, or for a while it is far off.
- */
-static bool link_stands_out(const struct link_judge *w, const struct ni_blame_link *l,
-                            const struct slow_bins *s, float noise) {
-  const uint32_t n = s->n;
-  const double mean = s->sum / n;
-  if (n < NI_CAUSE_BINS || mean < find_least_excess(l) || mean * l->baseline_us < find_least_us(w, l))
-    return false;
-  if (mean < NI_CAUSE_SIGMA * noise / sqrt(n))
-    return false;
-  const uint32_t known = ni_transfers_known(l->us, 0, w->b->bins);
-  const bool is_of_run = s->sum - s->most >= NI_CAUSE_LINK_OF_RUN * known;
-  return is_of_run || (mean >= NI_CAUSE_DROP && s->sum >= NI_CAUSE_DROPS);
-}
-
-/* One operation of the bin took far longer than the longest one usually does. */
-static bool has_long_operation(const struct ni_blame_link *l, uint32_t bin) {
-  const float usual = l->usual_longest, us = l->longest ? l->longest[bin] : 0;
-  return us >= (1 + NI_CAUSE_LINK_MOST) * usual && us - usual >= NI_BLAME_BURST_US;
-}
-
-/*
- * An operation of a link across hosts stopped in this bin, and hardly any of what is like it did. A link that
- * is down for a second stops what is under way, one operation of a communicator, and the next ones are as
- * quick as ever. The mean of the bin would hide it, and its shortest operation shows nothing of it. What has
- * no like, as the one communicator of all ranks, is compared with itself at other times: that says no less,
- * as nobody came late.
- */
-static bool is_stopped(const struct link_judge *w, const struct ni_blame_link *l, uint32_t bin) {
-  const struct ni_blame *b = w->b;
-  uint32_t likes = 0, stopped = 0;
-  /* the first and the last bin are begun or ended in the middle of a step */
-  const bool is_whole = bin > 0 && bin + 1 < b->bins;
-  if (!is_whole || w->out->crowded[bin] || !has_long_operation(l, bin))
-    return false;
-  for (uint32_t i = 0; i < b->n_links; i++) {
-    if (b->link[i].cls != l->cls)
-      continue;
-    likes++;
-    stopped += has_long_operation(&b->link[i], bin);
-  }
-  return likes < 2 || stopped * 2 <= likes;
-}
-
-/* Did it stop more than once? Once may be anything. */
-static bool judge_stops(const struct link_judge *w, uint32_t link) {
-  const struct ni_blame_link *l = &w->b->link[link];
-  struct judged_link *j = &w->link[link];
-  uint32_t n = 0;
-  double sum = 0;
-  for (uint32_t k = 0; l->host < 0 && l->longest && k < w->b->bins; k++) {
-    if (!is_stopped(w, l, k))
-      continue;
-    if (n++ == 0)
-      j->from = k;
-    j->to = k + 1;
-    sum += l->longest[k] / l->usual_longest;
-  }
-  if (n < 2)
-    return false;
-  j->ratio = (float)(sum / n);
-  j->state = SLOW;
-  return j->stops = true;
-}
-
-/* It is compared with links that are like it. */
-static bool is_compared(const struct link_judge *w, const struct ni_blame_link *l) {
-  return ni_transfers_are_long(l, w->step_us) && ni_transfers_have_all_ranks(w->b, l) && l->alike >= 2;
-}
-
-/* By how much its transfers take longer than they should, from bin to bin. */
-static void fill_excess(const struct link_judge *w, const struct ni_blame_link *l, float *x) {
-  for (uint32_t k = 0; k < w->b->bins; k++)
-    x[k] = w->out->crowded[k] ? NAN : clip_excess(l->us[k] / l->baseline_us - 1);
-}
-
-/*
- * How much links differ from bin to bin. A few bins tell a link's own noise badly, and of a thousand links
- * some look far steadier than they are: by chance their largest mean is then no chance. So of many that are
- * alike none is taken to be steadier than the middle one.
- */
-static void measure_noise(const struct link_judge *w) {
-  const struct ni_blame *b = w->b;
-  float *x = w->x, *scratch = w->x + b->bins, *of_class = scratch + b->bins;
-  for (uint32_t i = 0; i < b->n_links; i++) {
-    w->link[i].noise = NAN;
-    if (!is_compared(w, &b->link[i]))
-      continue;
-    fill_excess(w, &b->link[i], x);
-    w->link[i].noise = ni_transfers_noise(x, b->bins, scratch);
-  }
-  for (uint32_t cls = 0; cls < NI_BLAME_LINK_CLASSES; cls++) {
-    size_t n = 0;
-    for (uint32_t i = 0; i < b->n_links; i++)
-      if (b->link[i].cls == cls && !isnan(w->link[i].noise))
-        of_class[n++] = w->link[i].noise;
-    if (n < NI_CAUSE_LIKE_MIN)
-      continue;
-    const float usual = ni_blame_quantile(of_class, n, 0.5);
-    for (uint32_t i = 0; i < b->n_links; i++)
-      if (b->link[i].cls == cls)
-        w->link[i].noise = fmaxf(w->link[i].noise, usual);
-  }
-}
-
-static void judge_links(struct link_judge *w) {
-  const struct ni_blame *b = w->b;
-  float *x = w->x;
-  measure_noise(w);
-  for (uint32_t i = 0; i < b->n_links; i++) {
-    const struct ni_blame_link *l = &b->link[i];
-    struct judged_link *j = &w->link[i];
-    struct slow_bins in = {0}, off = {0};
-    const bool can_stop = ni_transfers_are_long(l, w->step_us) && ni_transfers_have_all_ranks(b, l);
-    if ((can_stop && judge_stops(w, i)) || !is_compared(w, l))
-      continue;
-    fill_excess(w, l, x);
-    j->state = FINE;
-    j->ratio = 1;
-    const float drop = ni_transfers_drop_threshold(j->noise);
-    if (!ni_find_longest_above(x, b->bins, find_excess_floor(l), &j->from, &j->to))
-      continue;
-    for (uint32_t k = j->from; k < j->to; k++) {
-      const float more = l->us[k] / l->baseline_us - 1;
-      if (isnan(x[k]))
-        continue;
-      add_slow_bin(&in, x[k], more);
-      if (x[k] >= drop)
-        add_slow_bin(&off, x[k], more);
-    }
-    const uint32_t near = ni_cause_near_end(b);
-    if (j->from <= near || !ni_transfers_known(x, 1, j->from))
-      j->from = 0;
-    if (j->to + near >= b->bins || !ni_transfers_known(x, j->to, b->bins - 1))
-      j->to = b->bins;
-    if (link_stands_out(w, l, &in, j->noise))
-      j->ratio = (float)(in.whole / in.n) + 1;
-    else if (off.n && link_stands_out(w, l, &off, j->noise))
-      j->ratio = (float)(off.whole / off.n) + 1;
-    else
-      continue;
-    j->state = SLOW;
-  }
-}
 
 /* What a link may be slow for: it crosses this. */
 struct suspect {
@@ -285,9 +64,9 @@ static bool share_host(const struct ni_blame *b, const struct ni_blame_link *x,
  * the job would wait for the others. Where operations stop now and then these are any two that meet on a
  * host.
  */
-static bool is_slow_beside(const struct link_judge *w, uint32_t link, uint32_t other) {
+static bool is_slow_beside(const struct ni_link_judge *w, uint32_t link, uint32_t other) {
   const struct ni_blame_link *x = &w->b->link[link], *y = &w->b->link[other];
-  const struct judged_link *j = &w->link[link], *k = &w->link[other];
+  const struct ni_judged_link *j = &w->link[link], *k = &w->link[other];
   const bool both_stop = j->stops && k->stops; /* each when it happens to be under way */
   const bool are_alike = x->cls == y->cls && x->from < 0 && x->host < 0 && j->stops == k->stops;
   const bool as_slow = j->ratio - 1 <= 2 * (k->ratio - 1) && k->ratio - 1 <= 2 * (j->ratio - 1);
@@ -299,7 +78,7 @@ static bool joins_ranks(const struct ni_blame_link *l, uint32_t x, uint32_t y) {
   return has_rank(l, x) && has_rank(l, y);
 }
 
-static bool crosses(const struct link_judge *w, const struct suspect *s, uint32_t link) {
+static bool crosses(const struct ni_link_judge *w, const struct suspect *s, uint32_t link) {
   const struct ni_blame_link *l = &w->b->link[link];
   bool local = l->host >= 0;
   if (s->kind == NI_FIND_SLOW_NVLINK)
@@ -321,162 +100,17 @@ struct fit {
   float excess;       /* of the slow ones, in all */
 };
 
-static struct fit count_fit(const struct link_judge *w, const struct suspect *s) {
+static struct fit count_fit(const struct ni_link_judge *w, const struct suspect *s) {
   struct fit f = {0};
   for (uint32_t i = 0; i < w->b->n_links; i++) {
-    const struct judged_link *j = &w->link[i];
-    if (j->state == UNKNOWN || !crosses(w, s, i))
+    const struct ni_judged_link *j = &w->link[i];
+    if (j->state == NI_JUDGED_UNKNOWN || !crosses(w, s, i))
       continue;
-    f.all += j->state != EXPLAINED;
-    f.slow += j->state == SLOW;
-    f.excess += j->state == SLOW ? j->ratio - 1 : 0;
+    f.all += j->state != NI_JUDGED_EXPLAINED;
+    f.slow += j->state == NI_JUDGED_SLOW;
+    f.excess += j->state == NI_JUDGED_SLOW ? j->ratio - 1 : 0;
   }
   return f;
-}
-
-/* What its operations take longer than baseline_us in these bins, in all. */
-static double sum_excess(const struct ni_blame *b, const struct ni_blame_link *l, float baseline_us,
-                         const bool *at) {
-  double us = 0;
-  for (uint32_t k = 0; k < b->bins; k++)
-    if (at[k] && l->us[k] > baseline_us)
-      us += (double)(l->us[k] - baseline_us) * l->per_step * b->bin_steps;
-  return us;
-}
-
-/*
- * What the drops of links can cost: twice what these and what is like no other take longer then. Steps in
- * which somebody pauses are long, too, and ranks that wait for it come late to short messages: they look
- * slow.
- */
-static double bound_drops(const struct ni_blame *b, const struct ni_cause *c, const bool *at) {
-  double us = 0;
-  for (uint32_t i = 0; i < c->n_items; i++) {
-    const struct ni_blame_link *l = &b->link[c->item[i]];
-    us += sum_excess(b, l, l->baseline_us, at);
-  }
-  for (uint32_t i = 0; i < b->n_links; i++) {
-    const struct ni_blame_link *l = &b->link[i];
-    if (l->host < 0 && l->alike < 2)
-      us += sum_excess(b, l, l->quiet_us, at);
-  }
-  return 2 * us;
-}
-
-/*
- * When the links of a cause are slow. Where they are as fast as usual in most bins and far slower in some,
- * these are its drops: runs of bins above a quarter of how slow they get, which end when two bins in a row
- * lie below. What is slow for one run is slow in from..to; several runs are a link that flaps.
- */
-static int find_drops(const struct link_judge *w, struct ni_cause *c) {
-  const struct ni_blame *b = w->b;
-  float *ratio = w->x, *scratch = w->x + b->bins;
-  double high = 0;
-  uint32_t n = 0, n_high = 0, runs = 0, first = 0, end = 0;
-  for (uint32_t k = 0; k < b->bins; k++) {
-    float sum = 0;
-    uint32_t seen = 0;
-    for (uint32_t i = 0; i < c->n_items; i++) {
-      const struct ni_blame_link *l = &b->link[c->item[i]];
-      if (!isnan(l->us[k])) {
-        sum += l->us[k] / l->baseline_us - 1;
-        seen++;
-      }
-    }
-    ratio[k] = seen && !w->out->crowded[k] ? sum / (float)seen : NAN;
-  }
-  ratio[0] = ratio[b->bins - 1] = NAN; /* begun or ended in the middle of a step */
-  const float drop = ni_transfers_drop_threshold(ni_transfers_noise(ratio, b->bins, scratch));
-  for (uint32_t k = 0; k < b->bins; k++) {
-    if (!isnan(ratio[k]))
-      scratch[n++] = ratio[k];
-    if (ratio[k] >= drop) {
-      high += ratio[k];
-      n_high++;
-    }
-  }
-  const bool quiet_mostly =
-      n && ni_blame_quantile(scratch, n, 1 - NI_CAUSE_NOW_AND_THEN) < NI_CAUSE_DROP_QUIET;
-  if (!quiet_mostly || !n_high)
-    return 0;
-  const float floor = fmaxf((float)high / (float)n_high / DROP_PART, drop / 2);
-  bool *at = calloc(b->bins + 1, sizeof *at);
-  if (!at)
-    return -ENOMEM;
-  high = n_high = 0;
-  for (uint32_t k = 0; k < b->bins;) {
-    uint32_t to = k, below = 0;
-    double sum = 0;
-    for (uint32_t i = k; i < b->bins && ratio[k] > floor && below < 2; i++) {
-      if (isnan(ratio[i]))
-        continue;
-      below = ratio[i] > floor ? 0 : below + 1;
-      if (!below) {
-        sum += ratio[i];
-        to = i + 1;
-      }
-    }
-    if (sum >= NI_CAUSE_DROP_SUM) {
-      if (runs++ == 0)
-        first = k;
-      end = to;
-      high += sum;
-      n_high += ni_transfers_known(ratio, k, to);
-      for (uint32_t i = k; i < to; i++)
-        at[i] = !isnan(ratio[i]);
-    }
-    k = to > k ? to : k + 1;
-  }
-  if (runs < 2) {
-    free(at);
-    return 0;
-  }
-  c->kind = NI_FIND_FLAPPING;
-  c->at = at;
-  c->most_us = bound_drops(b, c, at);
-  c->from = first;
-  c->to = end;
-  c->bins_hit = runs;
-  c->share = (float)(high / n_high);
-  return 0;
-}
-
-/*
- * What a bin lost by operations that stopped, at most: of several, what the rank that waited least was in
- * them beyond what is usual.
- */
-static float find_stopped_us(const struct ni_blame *b, const struct ni_blame_link *l, uint32_t bin) {
-  const float one = l->longest[bin] - l->usual_longest;
-  const float usual = l->quiet_us * (float)l->per_step * (float)b->bin_steps;
-  return l->within ? fmaxf(one, l->within[bin] - usual) : one;
-}
-
-/* When single operations of its links stopped. What they can cost: twice as long as that, of each bin. */
-static int find_stops(const struct link_judge *w, struct ni_cause *c) {
-  const struct ni_blame *b = w->b;
-  double share = 0, lost_us = 0;
-  uint32_t n = 0, runs = 0;
-  if (!(c->at = calloc(b->bins + 1, sizeof *c->at)))
-    return -ENOMEM;
-  for (uint32_t k = 0; k < b->bins; k++) {
-    float most_us = 0;
-    for (uint32_t i = 0; i < c->n_items; i++) {
-      const struct ni_blame_link *l = &b->link[c->item[i]];
-      if (!is_stopped(w, l, k))
-        continue;
-      c->at[k] = true;
-      share += l->longest[k] / l->usual_longest - 1;
-      n++;
-      most_us = fmaxf(most_us, find_stopped_us(b, l, k));
-    }
-    lost_us += most_us;
-    runs += c->at[k] && !c->at[k - 1];
-  }
-  c->kind = NI_FIND_FLAPPING;
-  c->bins_hit = runs;
-  c->share = (float)(share / n);
-  c->most_us = 2 * lost_us;
-  return 0;
 }
 
 /* All ranks of the first link take part in the other one. */
@@ -493,7 +127,7 @@ static bool is_within(const struct ni_blame_link *l, const struct ni_blame_link 
  * same NIC, and are slowed by as much. Of a slow communicator it is the NIC of one of its ranks. Not the way
  * between two: a ring need not take it.
  */
-static int add_unmatched_links(const struct link_judge *w, const struct suspect *s, struct ni_cause *c) {
+static int add_unmatched_links(const struct ni_link_judge *w, const struct suspect *s, struct ni_cause *c) {
   const struct ni_blame *b = w->b;
   double bytes = 0;
   int e = 0;
@@ -515,16 +149,16 @@ static int add_unmatched_links(const struct link_judge *w, const struct suspect 
 }
 
 /* Makes one cause of all slow links that cross the suspect. */
-static int name_suspect(struct link_judge *w, const struct suspect *s) {
+static int name_suspect(struct ni_link_judge *w, const struct suspect *s) {
   struct ni_cause *c = ni_cause_add(w->out, s->kind, s->level, s->of);
   double share = 0;
   uint32_t stop = 0;
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++) {
-    struct judged_link *j = &w->link[i];
-    if (j->state != SLOW || !crosses(w, s, i))
+    struct ni_judged_link *j = &w->link[i];
+    if (j->state != NI_JUDGED_SLOW || !crosses(w, s, i))
       continue;
-    j->state = EXPLAINED;
+    j->state = NI_JUDGED_EXPLAINED;
     if (!c)
       continue;
     if (c->n_items == 0 || j->from < c->from)
@@ -545,10 +179,10 @@ static int name_suspect(struct link_judge *w, const struct suspect *s) {
   c->share = c->n_items ? (float)(share / c->n_items) : 0;
   c->stops = stop && stop == c->n_items;
   if (c->stops)
-    return find_stops(w, c);
+    return ni_find_stops(w, c);
   if ((e = add_unmatched_links(w, s, c)) < 0)
     return e;
-  return find_drops(w, c);
+  return ni_find_drops(w, c);
 }
 
 /*
@@ -556,7 +190,7 @@ static int name_suspect(struct link_judge *w, const struct suspect *s) {
  * crosses it. *tie: another suspect of the kind explains as many, and about as much: what waits for a slow
  * link in turn, as the next message of a ring, is slower by a little.
  */
-static void consider_suspect(const struct link_judge *w, const struct suspect *s, uint32_t least,
+static void consider_suspect(const struct ni_link_judge *w, const struct suspect *s, uint32_t least,
                              struct suspect *best, struct fit *of_best, bool *tie) {
   struct fit f = count_fit(w, s);
   if (f.slow < least || f.slow * 10 < f.all * SLOW_OF_TEN)
@@ -574,11 +208,11 @@ static void consider_suspect(const struct link_judge *w, const struct suspect *s
 }
 
 /* The one host that all links across hosts of this one lead to; NI_BLAME_NONE: there are several. */
-static uint32_t find_only_partner(const struct link_judge *w, uint32_t host) {
+static uint32_t find_only_partner(const struct ni_link_judge *w, uint32_t host) {
   uint32_t partner = NI_BLAME_NONE;
   for (uint32_t i = 0; i < w->b->n_links; i++) {
     const struct ni_blame_link *l = &w->b->link[i];
-    if (l->host >= 0 || w->link[i].state == UNKNOWN || !is_on_host(w->b, l, host))
+    if (l->host >= 0 || w->link[i].state == NI_JUDGED_UNKNOWN || !is_on_host(w->b, l, host))
       continue;
     for (uint32_t k = 0; k < l->n_ranks; k++) {
       uint32_t h = ni_blame_host(w->b, l->rank[k]);
@@ -595,11 +229,11 @@ static uint32_t find_only_partner(const struct link_judge *w, uint32_t host) {
  * The one rank on another host that all messages across hosts of this one go to; NI_BLAME_NONE: there are
  * several, or it takes part in more.
  */
-static uint32_t find_only_partner_rank(const struct link_judge *w, uint32_t rank) {
+static uint32_t find_only_partner_rank(const struct ni_link_judge *w, uint32_t rank) {
   uint32_t partner = NI_BLAME_NONE;
   for (uint32_t i = 0; i < w->b->n_links; i++) {
     const struct ni_blame_link *l = &w->b->link[i];
-    if (l->host >= 0 || w->link[i].state == UNKNOWN || !has_rank(l, rank))
+    if (l->host >= 0 || w->link[i].state == NI_JUDGED_UNKNOWN || !has_rank(l, rank))
       continue;
     uint32_t other = l->n_ranks == 2 ? l->rank[l->rank[0] == rank] : NI_BLAME_NONE;
     if (other == NI_BLAME_NONE || (partner != NI_BLAME_NONE && other != partner))
@@ -614,7 +248,7 @@ static uint32_t find_only_partner_rank(const struct link_judge *w, uint32_t rank
  * received in one group with others ends when these do, so what looks like a transfer is waiting for a third.
  * None of them is named. Returns whether that is so.
  */
-static bool explain_by_way(struct link_judge *w, uint32_t link) {
+static bool explain_by_way(struct ni_link_judge *w, uint32_t link) {
   const struct ni_blame_link *l = &w->b->link[link];
   struct suspect way = {NI_FIND_SLOW_PAIR, NI_LEVEL_HOST, ni_blame_host(w->b, l->rank[0]),
                         ni_blame_host(w->b, l->rank[1])};
@@ -625,20 +259,20 @@ static bool explain_by_way(struct link_judge *w, uint32_t link) {
     return false;
   for (int pass = 0; pass < 2 && (pass == 0 || others >= 2); pass++)
     for (uint32_t i = 0; i < w->b->n_links; i++) {
-      struct judged_link *j = &w->link[i];
-      const bool is_as_slow = j->state == SLOW && !(j->ratio < least || j->ratio > most);
+      struct ni_judged_link *j = &w->link[i];
+      const bool is_as_slow = j->state == NI_JUDGED_SLOW && !(j->ratio < least || j->ratio > most);
       if (!is_as_slow || !crosses(w, &way, i))
         continue;
       if (pass == 0)
         others += !crosses(w, &self, i);
       else
-        j->state = EXPLAINED;
+        j->state = NI_JUDGED_EXPLAINED;
     }
   return others >= 2;
 }
 
 /* Names what makes a link across hosts slow: the wider suspects are asked first. */
-static int explain_link(struct link_judge *w, uint32_t link) {
+static int explain_link(struct ni_link_judge *w, uint32_t link) {
   const struct ni_blame *b = w->b;
   const struct ni_blame_link *l = &b->link[link];
   struct suspect best = {.level = NI_LEVEL_COMM};
@@ -688,7 +322,7 @@ static int explain_link(struct link_judge *w, uint32_t link) {
  * messages has two, one to each side, and each of them alone would cost nothing, for the ring would wait for
  * the other.
  */
-static int explain_local_link(struct link_judge *w, uint32_t link) {
+static int explain_local_link(struct ni_link_judge *w, uint32_t link) {
   const struct ni_blame_link *l = &w->b->link[link];
   struct suspect best = {NI_FIND_SLOW_NVLINK, NI_LEVEL_HOST, (uint32_t)l->host, NI_BLAME_NONE};
   struct fit f = count_fit(w, &best);
@@ -704,19 +338,19 @@ static int explain_local_link(struct link_judge *w, uint32_t link) {
   return name_suspect(w, &best);
 }
 
-static int explain_local_links(struct link_judge *w) {
+static int explain_local_links(struct ni_link_judge *w) {
   int e = 0;
   for (uint32_t i = 0; e == 0 && i < w->b->n_links; i++)
-    if (w->link[i].state == SLOW && w->b->link[i].host >= 0)
+    if (w->link[i].state == NI_JUDGED_SLOW && w->b->link[i].host >= 0)
       e = explain_local_link(w, i);
   return e;
 }
 
 /* Of the slow links across hosts that nothing explains yet; NI_BLAME_NONE: there is none. */
-static uint32_t find_slowest(const struct link_judge *w) {
+static uint32_t find_slowest(const struct ni_link_judge *w) {
   uint32_t slowest = NI_BLAME_NONE;
   for (uint32_t i = 0; i < w->b->n_links; i++) {
-    if (w->link[i].state != SLOW || w->b->link[i].host >= 0)
+    if (w->link[i].state != NI_JUDGED_SLOW || w->b->link[i].host >= 0)
       continue;
     if (slowest == NI_BLAME_NONE || w->link[i].ratio > w->link[slowest].ratio)
       slowest = i;
@@ -726,13 +360,14 @@ static uint32_t find_slowest(const struct link_judge *w) {
 
 int ni_find_slow_links(const struct ni_blame *b, struct ni_causes *out) {
   const uint32_t first = out->n;
-  struct link_judge w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
-                         calloc(2 * (size_t)b->bins + b->n_links + 1, sizeof *w.x), ni_transfers_step_us(b)};
+  struct ni_link_judge w = {b, out, calloc(b->n_links + 1, sizeof *w.link),
+                            calloc(2 * (size_t)b->bins + b->n_links + 1, sizeof *w.x),
+                            ni_transfers_step_us(b)};
   int e = w.link && w.x ? 0 : -ENOMEM;
   if (e == 0 && !out->crowded)
     e = ni_find_congestion(b, out);
   if (e == 0)
-    judge_links(&w);
+    ni_judge_links(&w);
   if (e == 0)
     e = explain_local_links(&w);
   /* no more are named than there is room for */

@@ -1,6 +1,6 @@
 /*
  * Transfers of links from bin to bin: what is asked of them both where the whole network is judged (fabric.c)
- * and where single links are (links.c).
+ * and where single links are (judged.c).
  *
  * Numbers by bin are NAN where nothing is known. What comes each so many steps, as the exchange of islands
  * (work/islands.h), has no neighbours but those that are as far from each other.

@@ -34,6 +34,10 @@ static int keep(struct ni_bytes *to, const uint8_t *at, size_t n) {
   return to->at ? 0 : -ENOMEM;
 }
 
+static bool is_same_file(const struct ni_file *a, const struct ni_file *b) {
+  return strcmp(a->path, b->path) == 0 && a->bytes == b->bytes && a->mtime_ns == b->mtime_ns;
+}
+
 /* Says which log another plan has otherwise. */
 static int other_logs(struct ni_run *r, const struct ni_section_from *from, const char *with,
                       struct ni_wire *w) {
@@ -41,8 +45,7 @@ static int other_logs(struct ni_run *r, const struct ni_section_from *from, cons
   const struct ni_files *a = &r->files, *b = &x.files;
   size_t i = 0;
   ni_partial_wire_logs(w, &x);
-  while (i < a->n && i < b->n && strcmp(a->file[i].path, b->file[i].path) == 0 &&
-         a->file[i].bytes == b->file[i].bytes && a->file[i].mtime_ns == b->file[i].mtime_ns)
+  while (i < a->n && i < b->n && is_same_file(&a->file[i], &b->file[i]))
     i++;
   const bool both = i < a->n && i < b->n, changed = both && strcmp(a->file[i].path, b->file[i].path) == 0;
   const char *path = i < a->n ? a->file[i].path : i < b->n ? b->file[i].path : "runs or unreadable paths";

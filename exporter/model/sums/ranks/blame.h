@@ -28,7 +28,7 @@
 #define NI_BLAME_H
 
 #include "exporter/model/sums/state.h"
-#include "step_mark.h"
+#include "exporter/model/sums/steps/step_mark.h"
 
 #define NI_BLAME_CELLS (7u << 20)
 #define NI_BLAME_BINS_MIN 64u

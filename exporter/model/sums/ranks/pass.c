@@ -7,12 +7,13 @@
 
 #include "exporter/base/array.h"
 #include "exporter/base/heap.h"
-#include "exporter/base/mix.h"
-#include "exporter/base/order.h"
+#include "cells.h"
 #include "paces.h"
 #include "places.h"
 #include "quantile.h"
+#include "quickest.h"
 #include "sizes.h"
+#include "work_names.h"
 
 /*
  * Where records are missing in so many spells, which are more than so many steps apart, and before one
@@ -21,10 +22,6 @@
 enum { MISS_SPELLS = 4, MISSES_APART = 3, MISSES_ONE_IN = 1000 };
 #define CYCLE_NEW 0.05f /* how far one more moves the baseline of cycles */
 #define OWN_PART 0.6f   /* of the time that a rank was idle for longer */
-/* An operation is long if it takes so many times as long as the quickest one of its size did until then. */
-#define LONG_TIMES 5.0f
-/* Long ones that are not told from each other: none takes so many times as long as another. */
-#define LONG_ALIKE 2.0f
 
 /*
  * Of a bin so many times from call to call are kept, the first ones. Calls of one group come at once: what
@@ -33,22 +30,6 @@ enum { MISS_SPELLS = 4, MISSES_APART = 3, MISSES_ONE_IN = 1000 };
 enum { CALLS_OF_BIN = 128, CALLS_LEAST = 4, CALL_LEAST_NS = 2000 };
 #define CALL_QUANTILE 0.25
 
-struct token_least {
-  float least; /* of the bin */
-  uint32_t n, slot;
-};
-
-/*
- * Operations of a bin that differ in size alone: the quickest of them, for its size. Messages of a slot, and
- * collectives of a function with so many sizes that hardly any comes twice in a bin. The shortest of each
- * size would be whatever it waited then.
- */
-struct quickest {
-  float us_per_byte;
-  double bytes; /* of all of them; 0: none */
-  uint32_t n, slot;
-};
-
 struct rank_pass {
   struct ni_blame *b;
   struct ni_blame_rank *out;
@@ -56,15 +37,11 @@ struct rank_pass {
   size_t n;
   struct ni_places places;
   struct ni_paces paces;
-  struct token_least token[NI_PLACE_TOKENS];
-  struct quickest message[NI_BLAME_SLOTS], collective[NI_BLAME_FUNCTIONS];
-  bool many_sizes[NI_BLAME_FUNCTIONS];
-  float function_rate[NI_BLAME_FUNCTIONS];  /* of these: us a byte of the quickest one until now; 0: none */
+  struct ni_quickest quickest;
   const struct ni_blame_function *function; /* the stream's */
   uint32_t n_functions;
   uint64_t function_ops[NI_BLAME_FUNCTIONS];
   uint64_t *token_ops;
-  float *quickest_us; /* by token: the quickest collective until now; 0: none */
   struct ni_step_mark mark;
   uint32_t step, bin, bins_max;
   uint32_t first_mark; /* of marks that number steps: that of its step 0 */
@@ -83,121 +60,9 @@ struct rank_pass {
   size_t cap_sample, cap_cells, cap_incidents;
 };
 
-static uint32_t limit_token(const struct ni_blame_op *op) {
-  return op->token < NI_PLACE_TOKENS ? op->token : NI_PLACE_TOKENS - 1;
-}
-
-/*
- * Of several operations that are slow alike the longest is another one on each rank, by what it waited there
- * besides. So all that are about as long count, and some of them are kept.
- */
-static void add_long_operation(struct ni_blame_link_cell *l, float us, uint32_t of) {
-  uint32_t *kept = l->longest_of, last = of;
-  if (!of || us * LONG_ALIKE < l->longest)
-    return;
-  if (us > LONG_ALIKE * l->longest)
-    memset(kept, 0, sizeof l->longest_of);
-  l->longest = fmaxf(l->longest, us);
-  for (uint32_t i = 0; i < NI_BLAME_LONG && last != kept[i]; i++)
-    if (!kept[i] || last < kept[i]) {
-      const uint32_t next = kept[i];
-      kept[i] = last;
-      last = next;
-      if (!last)
-        return;
-    }
-}
-
-static struct ni_blame_link_cell add_link_cells(const struct ni_blame_link_cell *p,
-                                                const struct ni_blame_link_cell *q) {
-  const bool only_one = !p->n || !q->n;
-  const unsigned fewer = p->alike < q->alike ? p->alike : q->alike, other = p->alike | q->alike;
-  struct ni_blame_link_cell sum = *p;
-  sum.exec += q->exec;
-  sum.least += q->least;
-  sum.n = p->n + q->n;
-  sum.alike = only_one ? other : fewer;
-  for (uint32_t i = 0; i < NI_BLAME_LONG; i++)
-    add_long_operation(&sum, q->longest, q->longest_of[i]);
-  return sum;
-}
-
-static float join_call_times(float a, float b) {
-  const bool both = a > 0 && b > 0;
-  return both ? (a + b) / 2 : fmaxf(a, b);
-}
-
-/* Two bins become one. */
-void ni_blame_coarsen(struct ni_blame_rank *o) {
-  uint32_t n = o->n_bins / 2;
-  for (uint32_t i = 0; i < n; i++) {
-    struct ni_blame_cell *a = &o->cell[2 * i], *c = a + 1;
-    o->cell[i] = (struct ni_blame_cell){.start_ns = a->start_ns,
-                                        .dev = a->dev + c->dev,
-                                        .baseline = a->baseline + c->baseline,
-                                        .burst = a->burst + c->burst,
-                                        .idle = a->idle + c->idle,
-                                        .late_idle = a->late_idle + c->late_idle,
-                                        .exposed = a->exposed + c->exposed,
-                                        .hidden = a->hidden + c->hidden,
-                                        .call_us = join_call_times(a->call_us, c->call_us),
-                                        .places = a->places + c->places};
-    for (uint32_t k = 0; k < o->max_slots; k++) {
-      struct ni_blame_link_cell *p = &o->link_cell[(size_t)2 * i * o->max_slots + k], *q = p + o->max_slots;
-      o->link_cell[(size_t)i * o->max_slots + k] = add_link_cells(p, q);
-    }
-  }
-  memset(&o->cell[n], 0, (o->n_bins - n) * sizeof *o->cell);
-  memset(&o->link_cell[(size_t)n * o->max_slots], 0,
-         (size_t)(o->n_bins - n) * o->max_slots * sizeof *o->link_cell);
-  o->n_bins = n;
-  o->bin_steps *= 2;
-}
-
-enum { ALIKE_MOST = 63 }; /* what the cell has room for */
-
-/* What a step adds to `least`, by slot: the size with the largest share of it, and of how many operations. */
-struct main_size {
-  float us;
-  uint32_t n;
-};
-
-/* The quickest of n operations of a size took us, times n. */
-static void add_least(struct ni_blame_link_cell *at, struct main_size *of, uint32_t slot, float us,
-                      uint32_t n) {
-  at[slot].least += us;
-  if (us > of[slot].us)
-    of[slot] = (struct main_size){us, n};
-}
-
-static void flush_quickest(struct ni_blame_link_cell *at, struct main_size *of, struct quickest *q,
-                           size_t n) {
-  for (size_t i = 0; i < n; i++) {
-    if (q[i].bytes > 0)
-      add_least(at, of, q[i].slot, q[i].us_per_byte * (float)q[i].bytes, q[i].n);
-    q[i].bytes = 0;
-    q[i].n = 0;
-  }
-}
-
-static void flush_tokens(struct rank_pass *x) {
-  if (!x->out->link_cell)
-    return; /* before the first bin */
-  struct ni_blame_link_cell *at = &x->out->link_cell[(size_t)x->bin * x->out->max_slots];
-  struct main_size of[NI_BLAME_SLOTS] = {{0}};
-  for (uint32_t i = 0; i < x->out->n_tokens && i < NI_PLACE_TOKENS; i++) {
-    struct token_least *t = &x->token[i];
-    if (t->n)
-      add_least(at, of, t->slot, t->least * (float)t->n, t->n);
-    t->n = 0;
-  }
-  flush_quickest(at, of, x->message, NI_BLAME_SLOTS);
-  flush_quickest(at, of, x->collective, NI_BLAME_FUNCTIONS);
-  for (uint32_t i = 0; i < x->out->max_slots; i++) {
-    const uint32_t n = of[i].n < ALIKE_MOST ? of[i].n : ALIKE_MOST;
-    if (n && (!at[i].alike || n < at[i].alike))
-      at[i].alike = n & ALIKE_MOST;
-  }
+static void flush_quickest(struct rank_pass *x) {
+  if (x->out->link_cell) /* else before the first bin */
+    ni_quickest_flush(&x->quickest, &x->out->link_cell[(size_t)x->bin * x->out->max_slots]);
 }
 
 static void flush_calls(struct rank_pass *x) {
@@ -208,7 +73,7 @@ static void flush_calls(struct rank_pass *x) {
 
 static int move_to_bin(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
-  flush_tokens(x);
+  flush_quickest(x);
   if (x->step / o->bin_steps != x->bin)
     flush_calls(x);
   while (x->step / o->bin_steps >= x->bins_max)
@@ -362,42 +227,6 @@ static int append_sample(struct rank_pass *x, const struct ni_blame_op *op, cons
   return 0;
 }
 
-/* Whose quickest one the operation may be; NULL: it is compared with those of its size. */
-static struct quickest *find_quickest(struct rank_pass *x, const struct ni_blame_op *op) {
-  const uint16_t function = x->places.function[op->token];
-  if (x->out->token_bytes[op->token] == 0)
-    return NULL;
-  if (x->out->slot[op->slot].kind == NI_BLAME_COLL)
-    return x->many_sizes[function] ? &x->collective[function] : NULL;
-  return ni_places_is_group(x->out, op->slot) ? NULL : &x->message[op->slot];
-}
-
-static void update_quickest(struct quickest *q, uint32_t slot, float us, uint64_t bytes) {
-  const float rate = us / (float)bytes;
-  if (!(q->bytes > 0) || rate < q->us_per_byte)
-    q->us_per_byte = rate;
-  q->bytes += (double)bytes;
-  q->n++;
-  q->slot = slot;
-}
-
-static void update_least(struct rank_pass *x, const struct ni_blame_op *op, float us,
-                         struct ni_blame_link_cell *l) {
-  struct token_least *t = &x->token[limit_token(op)];
-  struct quickest *q = find_quickest(x, op);
-  const bool is_of_several_slots = t->n && t->slot != op->slot;
-  const bool is_beyond_tokens = op->token >= NI_PLACE_TOKENS - 1;
-  if (q) {
-    update_quickest(q, op->slot, us, x->out->token_bytes[op->token]);
-  } else if (is_of_several_slots || is_beyond_tokens) {
-    l->least += us; /* messages of one size to several peers; too many sizes */
-  } else {
-    if (t->n++ == 0 || us < t->least)
-      t->least = us;
-    t->slot = op->slot;
-  }
-}
-
 /* When the last operation in line has ended, of those before. */
 static int64_t find_last_end_in_line(const struct rank_pass *x) {
   int64_t last = 0;
@@ -407,25 +236,6 @@ static int64_t find_last_end_in_line(const struct rank_pass *x) {
       last = end;
   }
   return last;
-}
-
-/*
- * A size that comes for the first time is no measure of anything: state that is gathered for a checkpoint
- * takes long, and would do so without any cause. Where hardly any size comes twice the quickest one of the
- * function says what a byte takes.
- */
-static void update_longest(struct rank_pass *x, const struct ni_blame_op *op, float us,
-                           struct ni_blame_link_cell *l) {
-  const struct ni_blame_rank *o = x->out;
-  const uint16_t function = x->places.function[op->token];
-  const uint64_t bytes = o->token_bytes[op->token];
-  const bool by_byte = bytes && x->many_sizes[function];
-  float *quickest = by_byte ? &x->function_rate[function] : &x->quickest_us[op->token];
-  const float rate = by_byte ? us / (float)bytes : us;
-  if (*quickest > 0 && rate >= LONG_TIMES * *quickest)
-    add_long_operation(l, us, (uint32_t)ni_mix(o->token_hash[op->token] + op->sn) | 1);
-  if (!(*quickest > 0) || rate < *quickest)
-    *quickest = rate;
 }
 
 static void count_function(struct rank_pass *x, const struct ni_blame_op *op) {
@@ -442,9 +252,7 @@ static void count_transfer(struct rank_pass *x, const struct ni_blame_op *op, fl
   s->bytes += o->token_bytes[op->token];
   l->n++;
   l->exec += us;
-  if (s->kind == NI_BLAME_COLL)
-    update_longest(x, op, us, l);
-  update_least(x, op, us, l);
+  ni_quickest_count(&x->quickest, op, us, l);
   o->ops++;
   o->late_ops += op->launched_late;
   count_function(x, op);
@@ -554,144 +362,6 @@ static int read_chunk(struct rank_pass *x, struct ni_blame_stream *s) {
   return e < 0 ? e : 0;
 }
 
-static int compare_places(const void *a, const void *b) {
-  const struct ni_blame_place *x = a, *y = b;
-  return NI_BY(x, y, name);
-}
-
-/* Operations by function; further functions than there is room for are left out. */
-struct tally {
-  uint64_t function[32], ops[32];
-  uint32_t n;
-};
-
-/* Of the collectives of one slot, or of all (slot: NI_BLAME_NONE). */
-static void count_functions(const struct rank_pass *x, uint32_t slot, struct tally *t) {
-  const struct ni_blame_rank *o = x->out;
-  t->n = 0;
-  for (uint32_t i = 0; i < x->n_functions; i++) {
-    const struct ni_blame_function *f = &x->function[i];
-    const bool is_wanted = f->slot != NI_BLAME_NONE && (slot == NI_BLAME_NONE || f->slot == slot);
-    if (!x->function_ops[i] || !is_wanted)
-      continue;
-    const uint64_t function = ni_blame_hash_function(f->name, x->b->s->comm[o->slot[f->slot].comm].n_ranks);
-    uint32_t k = 0;
-    while (k < t->n && t->function[k] != function)
-      k++;
-    if (k == sizeof t->ops / sizeof *t->ops)
-      continue;
-    if (k == t->n) {
-      t->function[t->n] = function;
-      t->ops[t->n++] = 0;
-    }
-    t->ops[k] += x->function_ops[i];
-  }
-}
-
-/*
- * What most of a slot's operations are. Sizes and order of messages are the rank's own: they all are one
- * thing.
- */
-static uint64_t hash_slot_kind(const struct rank_pass *x, uint32_t slot) {
-  const struct ni_blame_slot *s = &x->out->slot[slot];
-  const bool message = s->kind != NI_BLAME_COLL;
-  const bool group = message && x->places.group[slot] == slot && ni_places_is_group(x->out, slot);
-  struct tally t = {.n = 0};
-  uint64_t most = 0, function = 0;
-  if (!message)
-    count_functions(x, slot, &t);
-  for (uint32_t i = 0; i < t.n; i++) {
-    if (t.ops[i] <= most)
-      continue;
-    most = t.ops[i];
-    function = t.function[i];
-  }
-  return ni_mix(ni_mix(function + (uint64_t)x->b->s->comm[s->comm].n_ranks) + (group ? 7 : s->kind) + 1);
-}
-
-/*
- * Slots of one kind are told apart by how many operations of a step they have, those with as many by the
- * order of their communicators.
- */
-static void hash_slot_shapes(struct rank_pass *x) {
-  struct ni_blame_rank *o = x->out;
-  uint64_t kind[NI_BLAME_SLOTS];
-  for (uint32_t i = 0; i < o->n_slots; i++)
-    kind[i] = hash_slot_kind(x, i);
-  for (uint32_t i = 0; i < o->n_slots; i++) {
-    const uint64_t mine = (o->slot[i].ops + x->turns / 2) / (x->turns + 1);
-    uint32_t before = 0;
-    for (uint32_t k = 0; k < o->n_slots; k++) {
-      const uint64_t theirs = (o->slot[k].ops + x->turns / 2) / (x->turns + 1);
-      before += k != i && kind[k] == kind[i] && (theirs > mine || (theirs == mine && k < i));
-    }
-    o->slot[i].shape = ni_mix(kind[i] + before);
-  }
-}
-
-/*
- * What work it does: which collectives, on communicators as large; and how many slots with messages. How many
- * they are: peer_groups.c.
- */
-static void sign_work(struct rank_pass *x) {
-  struct ni_blame_rank *o = x->out;
-  const uint32_t turns = x->turns + 1;
-  struct tally t;
-  count_functions(x, NI_BLAME_NONE, &t);
-  for (uint32_t i = 0; i < t.n; i++) {
-    if (t.ops[i] * 2 <= turns)
-      continue;
-    o->signature += ni_mix(t.function[i]);
-    o->colls += (float)t.ops[i] / (float)turns;
-  }
-  for (uint32_t i = 0; i < o->n_slots; i++)
-    if (o->slot[i].kind != NI_BLAME_COLL && o->slot[i].ops * 2 > turns)
-      o->signature += ni_mix(o->slot[i].kind);
-}
-
-/* How a place is called on all ranks with the same work. */
-static struct ni_blame_place name_place(const struct rank_pass *x, const struct ni_place_key *k) {
-  const struct ni_blame_rank *o = x->out;
-  const uint32_t slot = ni_place_slot(k), order = (k->name - 1) % NI_PLACE_POSITIONS;
-  /* counted from elsewhere: others */
-  const uint64_t shape = o->slot[slot].shape + !x->places.per_step[slot];
-  const uint64_t at = ni_mix(shape + order + 1);
-  uint64_t waits = 0, bits = 0;
-  for (uint32_t m = 0; m < o->n_slots; m++) {
-    if (!(k->baseline.waits_for >> m & 1))
-      continue;
-    const uint64_t of = ni_mix(o->slot[m].shape);
-    waits += of;
-    bits |= UINT64_C(1) << (of & 63);
-  }
-  return (struct ni_blame_place){
-      .name = ni_mix(at + waits),
-      .at = at,
-      .waits = bits,
-      .order = order,
-      .message = o->slot[slot].kind != NI_BLAME_COLL && !ni_places_is_group(o, slot)};
-}
-
-static int build_places(struct rank_pass *x) {
-  struct ni_blame_rank *o = x->out;
-  const uint32_t turns = x->turns + 1;
-  const float each = (float)turns / (float)o->n_steps;
-  if (!(o->place = malloc((x->places.n_keys + 1) * sizeof *o->place)))
-    return -ENOMEM;
-  for (uint32_t i = 0; i < NI_PLACE_KEYS; i++) {
-    const struct ni_place_key *k = &x->places.key[i];
-    if (!ni_place_is_compared(&x->places, k) || k->n * 2 < turns)
-      continue;
-    const float mean_us = k->steady ? (float)(k->own / k->steady) : k->baseline.us;
-    struct ni_blame_place *p = &o->place[o->n_places++];
-    *p = name_place(x, k);
-    p->usual_us = k->baseline.us * each;
-    p->mean_us = mean_us * each;
-  }
-  qsort(o->place, o->n_places, sizeof *o->place, compare_places);
-  return 0;
-}
-
 /* The function on a communicator that has most of its collectives. */
 static uint32_t find_main_function(const struct rank_pass *x) {
   uint32_t main = NI_BLAME_NONE;
@@ -715,7 +385,7 @@ static uint32_t find_main_function(const struct rank_pass *x) {
 static int check_sizes_differ(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   const uint32_t main = find_main_function(x);
-  if (main == NI_BLAME_NONE || !x->many_sizes[main])
+  if (main == NI_BLAME_NONE || !x->quickest.many_sizes[main])
     return 0;
   struct ni_size_bounds bounds = {SELDOM_OF_STEPS * o->n_steps, SIZES_DIFFER};
   if (!o->n_steps || o->mark.by_order)
@@ -727,17 +397,18 @@ static int finish_rank(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   o->n_steps = x->step + 1;
   o->overlap_us = (float)x->places.overlap_ns / 1e3f;
-  /* What an operation ends has as many steps as there were of it, as `show --pattern` counts: the rest is the
-   * begin of one that never ended, in a job that hung. A gap begins a step. */
+  /*
+   * What an operation ends has as many steps as there were of it, as `show --pattern` counts: the rest is the
+   * begin of one that never ended, in a job that hung. A gap begins a step.
+   */
   const bool is_ended = o->mark.found && o->mark.n && x->step > 0 && !x->b->r->marks.n;
   const bool is_rest = is_ended || (uint64_t)x->in_step * 2 * o->n_steps < o->ops;
   o->whole_steps = o->n_steps - is_rest;
-  hash_slot_shapes(x);
-  int e = build_places(x);
+  const struct ni_work_seen seen = {x->b, &x->places, x->function, x->n_functions, x->function_ops, x->turns};
+  int e = ni_work_names(&seen);
+  if (e == 0)
+    e = check_sizes_differ(x);
   if (e < 0)
-    return e;
-  sign_work(x);
-  if ((e = check_sizes_differ(x)) < 0)
     return e;
   const bool is_whole = !x->b->messages_left_out && !x->b->collectives_left_out;
   o->gaps_unknown = is_whole && x->miss_spells >= MISS_SPELLS && x->misses * MISSES_ONE_IN > o->ops;
@@ -747,22 +418,14 @@ static int finish_rank(struct rank_pass *x) {
   return 0;
 }
 
-static void find_many_sizes(struct rank_pass *x) {
-  uint32_t sizes[NI_BLAME_FUNCTIONS] = {0};
-  for (uint32_t i = 0; i < x->out->n_tokens; i++)
-    x->many_sizes[x->places.function[i]] |= ++sizes[x->places.function[i]] > NI_BLAME_MANY_SIZES;
-}
-
 /* By the first chunk. 0 or -ENOMEM; mark.found: there are steps. */
 static int find_mark(struct rank_pass *x) {
   struct ni_blame_rank *o = x->out;
   uint32_t wanted = 0;
   if (o->ops_before)
     wanted = (uint32_t)(o->usual_steps * (double)x->n / (double)o->ops_before + 0.5);
-  for (size_t i = 0; i < x->n; i++) {
-    x->token[limit_token(&x->op[i])].slot = x->op[i].slot;
+  for (size_t i = 0; i < x->n; i++)
     o->slot[x->op[i].slot].ops++;
-  }
   const int e = ni_steps_find(x->b, o, x->op, x->n, wanted, &x->mark);
   for (uint32_t i = 0; i < o->n_slots; i++)
     o->slot[i].ops = 0;
@@ -799,10 +462,9 @@ static int run_pass(struct rank_pass *x, struct ni_blame_stream *s) {
     e = read_chunk(x, s);
   if (e < 0 || x->n == 0)
     return e;
-  find_many_sizes(x);
   x->token_ops = calloc(o->n_tokens + 1, sizeof *x->token_ops);
-  x->quickest_us = calloc(o->n_tokens + 1, sizeof *x->quickest_us);
-  if (!x->token_ops || !x->quickest_us)
+  e = ni_quickest_begin(&x->quickest, o, x->places.function);
+  if (e < 0 || !x->token_ops)
     return -ENOMEM;
   o->first_ns = x->op[0].start_ns;
   o->max_slots = o->n_slots;
@@ -826,7 +488,7 @@ static int run_pass(struct rank_pass *x, struct ni_blame_stream *s) {
   }
   if (e < 0)
     return e;
-  flush_tokens(x);
+  flush_quickest(x);
   flush_calls(x);
   ni_array_fit(o->sample, o->n_sample, x->cap_sample);
   return finish_rank(x);
@@ -866,7 +528,7 @@ int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_pi
     ni_paces_free(&x->paces);
     free(x->op);
     free(x->token_ops);
-    free(x->quickest_us);
+    ni_quickest_free(&x->quickest);
   }
   free(x);
   return e;

@@ -21,7 +21,4 @@
 /* Fills b->rank[process] but for cls, shift and link. item: its pieces. */
 int ni_blame_pass(struct ni_blame *b, uint32_t process, const struct ni_blame_piece *item, size_t n);
 
-/* Two bins of the rank become one. */
-void ni_blame_coarsen(struct ni_blame_rank *o);
-
 #endif

@@ -6,10 +6,10 @@
  * operation more there, is *extra* (the loss, each ten steps; a barrier before a checkpoint): it has a place
  * of its own, and those behind it keep their numbers. So is an operation right behind one of its kind, where
  * most steps have one of them alone (a barrier behind the norm). Own time lies between the end of what is
- * waited for and the start; baseline.h finds how long it normally is. The first operations tell three things:
- * which slots are overlapped with the computing, which are *inner* (closest to it), and which messages go out
- * as groups. Operations of a slot come in one order, and there are as many in each step. So their number in
- * the step does not depend on when the step ended.
+ * waited for and the start; baseline.h finds how long it normally is. The first operations tell which
+ * slots are overlapped with the computing (overlaps.h), which are *inner* (closest to it), and which messages
+ * go out as groups (usual_step.h). Operations of a slot come in one order, and there are as many in each
+ * step. So their number in the step does not depend on when the step ended.
  *
  * Stamps are measurements. Kernels of one communicator run one after the other: what came before on the slot
  * has ended, whatever its stamp says. For other slots an end counts as "before" up to `overlap_ns` behind
@@ -25,12 +25,10 @@
 #ifndef NI_BLAME_PLACES_H
 #define NI_BLAME_PLACES_H
 
-#include "steps.h"
+#include "exporter/model/sums/steps/steps.h"
 #include "stream.h"
 #include "baseline.h"
 
-#define NI_PLACE_OVERLAP_LEAST_NS INT64_C(2000) /* twice the coarsest timer */
-#define NI_PLACE_OVERLAP_MOST_NS INT64_C(300000)
 /* of the time between: so near to a start it was waited for */
 #define NI_PLACE_ENDS_WITH 0.01
 #define NI_PLACE_DRIFT 1e-4 /* 100 ppm */
@@ -116,8 +114,6 @@ struct ni_place_gap ni_places_measure_gap(struct ni_places *x, const struct ni_b
 /* at: the operation's place in the sample, + 1; 0: it is not there. */
 void ni_places_count(struct ni_places *x, const struct ni_blame_op *op, uint32_t at);
 void ni_places_next_step(struct ni_places *x);
-/* The slot's messages have more than two peers. */
-bool ni_places_is_group(const struct ni_blame_rank *o, uint32_t slot);
 
 static inline uint32_t ni_place_slot(const struct ni_place_key *k) {
   return (k->name - 1) / NI_PLACE_POSITIONS;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exporter/base/order.h"
 #include "exporter/model/sums/blame/peer_groups.h"
 #include "exporter/model/sums/ranks/quantile.h"
 #include "moments.h"
@@ -74,16 +75,11 @@ void ni_moments_drop_waits(const struct ni_blame *b, struct ni_rank_moments *p, 
   p->n = kept;
 }
 
+static NI_FIRST_FROM(find_first_from, struct ni_spell_moment, uint32_t, x->step < from);
+
 const struct ni_spell_moment *ni_moments_find(const struct ni_rank_moments *p, uint32_t step) {
-  uint32_t lo = 0, hi = p->n;
-  while (lo < hi) {
-    const uint32_t mid = (lo + hi) / 2;
-    if (p->at[mid].step < step)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  return lo < p->n && p->at[lo].step == step ? &p->at[lo] : NULL;
+  const size_t i = find_first_from(p->at, p->n, step);
+  return i < p->n && p->at[i].step == step ? &p->at[i] : NULL;
 }
 
 /* The moment of a rank in this step or, where ranks end theirs elsewhere, in the next one. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "exporter/base/order.h"
-#include "exporter/model/sums/ranks/pass.h"
+#include "exporter/model/sums/ranks/cells.h"
 #include "exporter/model/sums/ranks/quantile.h"
 
 struct judged_seat { /* a judged rank in a communicator; what is compared there */

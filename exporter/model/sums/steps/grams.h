@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "exporter/base/index.h"
-#include "blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 enum { NI_GRAMS_MAX = 4096, NI_STEPS_MIN = 5 /* what comes less often marks nothing */ };
 

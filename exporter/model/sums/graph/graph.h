@@ -1,10 +1,10 @@
 /*
  * A block of the sample as a graph: operations of ranks (nodes), which meet in operations of their
  * communicators (joins). It is run as recorded, or with own time and transfers as somebody wants them
- * (replay.c); how delays spread is replay.h's text.
+ * (scenario.h); how delays spread is replay.h's text.
  *
  * The baselines of what lies before an operation (spots) and of a transfer (peers) are looked up here, since
- * loading knows the operation. replay.c fills and reads them.
+ * loading knows the operation. scenario.c fills and reads them.
  *
  * Usage: ni_graph_begin(); for each block ni_graph_load(), then ni_graph_run() as often as is wanted;
  * ni_graph_free(). Ownership: all arrays are the graph's, and b is the caller's. Units: microseconds since

@@ -21,7 +21,7 @@
 #include "exporter/base/array.h"
 #include "exporter/base/order.h"
 #include "p2p_pairs.h"
-#include "team/team.h"
+#include "exporter/model/sums/team/team.h"
 
 enum { PAIRS_OPEN = 4096, DIST_LIMIT = 256 };
 #define WAITING_MAX (1u << 20)

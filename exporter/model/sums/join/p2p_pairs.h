@@ -5,7 +5,7 @@
 #ifndef NI_SUMMARY_P2P_PAIRS_H
 #define NI_SUMMARY_P2P_PAIRS_H
 
-#include "state.h"
+#include "exporter/model/sums/state.h"
 
 int ni_pairs_match(struct ni_run *r, struct ni_summary *s);
 

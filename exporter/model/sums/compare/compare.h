@@ -1,15 +1,15 @@
 /*
- * Usual own time of ranks with the same work side by side, place by place; and of stages, which do not have
- * the same work.
+ * Usual own time of ranks with the same work side by side, place by place. Stages of a pipeline do not have
+ * the same work (stages.h); who else gets ahead of a late rank is another question (leads.h).
  *
  * What a rank waits for in a place is found for each rank by itself (baseline.h), so two ranks may measure
  * from different ends there. A place in which many are far from what they are elsewhere is left out, and a
  * rank that is so and waits for something else than most. Threads: the main one. Failure: -ENOMEM.
  */
-#ifndef NI_BLAME_COMPARE_H
-#define NI_BLAME_COMPARE_H
+#ifndef NI_COMPARE_PLACES_H
+#define NI_COMPARE_PLACES_H
 
-#include "causes.h"
+#include "exporter/model/sums/blame/causes.h"
 
 struct ni_compared {
   uint32_t *member; /* n ranks of one class, of blame.rank */
@@ -30,21 +30,5 @@ struct ni_compared {
  * member and n.
  */
 int ni_compare_places(const struct ni_blame *b, struct ni_compared *w);
-/*
- * Of a stage, compared with the middle one of the stages that are like it (of two: with the other one). A
- * stage without tensor parallelism that has no like is compared with the first and the last one.
- */
-struct ni_stage_more {
-  float share; /* it computes longer by so much; 0 where nothing can be compared */
-  /*
-   * It is the first or the last one, and an embedding or a loss would look the same; or none of the others
-   * has as many layers, and layers can differ.
-   */
-  bool can_be_work;
-  bool at_end;    /* it is the first or the last one */
-  bool by_layers; /* it is so for as many layers as some of the others have, by the gradients */
-};
-/* By class; of a rank that over_us says is like its peers. */
-int ni_compare_stages(const struct ni_blame *b, const float *over_us, struct ni_stage_more *more);
 
 #endif

@@ -12,7 +12,7 @@
 #ifndef NI_SUMMARY_JOIN_H
 #define NI_SUMMARY_JOIN_H
 
-#include "state.h"
+#include "exporter/model/sums/state.h"
 
 struct ni_op_part { /* one rank's record */
   struct ni_entry e;

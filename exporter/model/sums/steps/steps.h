@@ -19,7 +19,7 @@
 #ifndef NI_BLAME_STEPS_H
 #define NI_BLAME_STEPS_H
 
-#include "blame.h"
+#include "exporter/model/sums/ranks/blame.h"
 
 /*
  * op: the first n of the rank, in order of start. wanted: about so many steps; 0: as they show. m->found:

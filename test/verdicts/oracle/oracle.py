@@ -13,6 +13,7 @@ from all draws but one and names the left-out jobs.
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import random
 import shutil
@@ -32,7 +33,8 @@ LEAST_COST = 2.0  # percent, as in the tables
 # same whatever the kind.
 LIKE = {"rank": ["rail"], "host": ["nvlink", "nic"], "nic": ["cpu"], "nvlink": ["nic"], "fabric": ["flap", "nic"]}
 ALONE = ("two", "moving", "two_jobs", "two_attempts", "uneven", "replica")  # kinds that have no such
-NEAR = 0.25  # costs of twins differ by so much of it at most
+NEAR = 0.25  # costs of twins differ by so much of it at most, before ...
+SPREAD = 0.35  # ... each job gets a strength that differs by this, of its logarithm, at most
 TOLD, NOT_TOLD = 0.87, 0.5  # seven of eight draws; half
 
 
@@ -115,11 +117,12 @@ def neighbours(truth, culprit, seed):
 
 
 def same_subject(culprit, other):
-    """Whether a finding that names the other one would be right for this one."""
+    """Whether a finding that is right of the other one would be right for this one: so are two NICs of one
+    communicator, where it is enough to name that."""
     right = culprit["accept"] + culprit["related"]
     return any(judge.is_subject({**{"communicator": None}, **s, "ranks": set(s.get("ranks", ())),
                                  "hosts": set(s.get("hosts", ()))}, r)
-               for s in other["accept"][:1] for r in right)
+               for s in other["accept"] for r in right)
 
 
 class Oracle:
@@ -128,30 +131,40 @@ class Oracle:
         self.subjects = []  # of the candidates of one case
 
     def candidate(self, case, subject, work, number):
-        """Features of all draws of a candidate. False: there is none such."""
-        strength, wanted, folder = case.strength, case.culprit["cost_percent"], os.path.join(work, "job")
-        other_kind = ":" in (subject or "")
+        """Features of all draws of a candidate. False: there is none such. Each job has a strength of its own, so
+        that how much is lost does not tell who it is."""
+        strength, folder = case.strength, os.path.join(work, "job")
+        if subject and subject != "none":
+            strength = self.strength_there(case, folder, subject)
+            shutil.rmtree(folder, ignore_errors=True)
+        if strength is None:
+            return False
         for draw in range(self.draws):
-            if draw == 0 and other_kind:
-                truth = self.priced(case, folder, subject, wanted)
-            else:
-                truth = case.twin(folder, draw, subject, None, strength)
+            by = math.exp(random.Random("%d %d" % (number, draw)).uniform(-SPREAD, SPREAD))
+            truth = case.twin(folder, draw, subject, None, strength * by)
             if truth is None:
                 return False
-            if draw == 0 and subject and subject != "none":
-                other = truth["culprits"][case.which]
-                if same_subject(case.culprit, other) or self.known(other):
-                    shutil.rmtree(folder)
-                    return False
-                if not other_kind and abs(other["cost_percent"] / wanted - 1) > NEAR:
-                    truth = self.priced(case, folder, subject, wanted)
-                    if truth is None:
-                        return False
-                strength = truth["culprits"][0]["strength"]
-                self.subjects.append(truth["culprits"][case.which])
             case.measure(folder, truth, os.path.join(work, "%d-%d" % (number, draw)))
             shutil.rmtree(folder)
         return True
+
+    def strength_there(self, case, folder, subject):
+        """At which the cause costs about as much there; None: it cannot, or it is no other subject."""
+        wanted = case.culprit["cost_percent"]
+        span = "%g..%g" % (wanted * (1 - NEAR), min(89, wanted * (1 + NEAR)))
+        truth = case.twin(folder, 0, subject, *((span,) if ":" in subject else (None, case.strength)))
+        if truth is None:
+            return None
+        other = truth["culprits"][case.which]
+        if any(same_subject(s, other) for s in [case.culprit] + self.subjects):
+            return None
+        if abs(other["cost_percent"] / wanted - 1) > NEAR:
+            shutil.rmtree(folder)
+            truth = case.twin(folder, 0, subject, span) if len(case.truth["culprits"]) == 1 else None
+            if truth is None:
+                return None
+        self.subjects.append(other)
+        return truth["culprits"][0]["strength"]
 
     @staticmethod
     def like(case):
@@ -160,20 +173,6 @@ class Oracle:
             return []
         rank = own_rank(case.truth, case.culprit)
         return ["%s:%d" % (k, rank) for k in LIKE.get(case.culprit["level"], ())]
-
-    def known(self, other):
-        return any(same_subject(s, other) for s in self.subjects)
-
-    def priced(self, case, folder, subject, wanted):
-        """The twin at the cost wanted, where a strength has it."""
-        shutil.rmtree(folder, ignore_errors=True)
-        if len(case.truth["culprits"]) > 1:
-            return None
-        span = "%g..%g" % (wanted * (1 - NEAR), min(89, wanted * (1 + NEAR)))
-        truth = case.twin(folder, 0, subject, span)
-        if truth is None:
-            shutil.rmtree(folder, ignore_errors=True)
-        return truth
 
     def judge(self, case):
         """What the observer says of a case."""
@@ -253,18 +252,18 @@ def missed(o, tools):
         for r in map(json.loads, f):
             job, truth = kept_job(o.dir, r["job"])
             for i, (c, each) in enumerate(zip(truth["culprits"], r["each"])):
-                if large(c):
+                if large(c) and truth["world"] <= o.ranks:
                     (right if each["match"] else wrong).append((r["job"], Case(tools, job, truth, i)))
     left_out = [x for x in right if not table.is_whole({"weather": x[1].truth["weather"]})]
     some = right if o.whole or len(left_out) < o.control else left_out
+    wrong.sort(key=lambda x: x[1].truth["records"])  # those of 1,024 ranks take long
     return wrong, random.Random(1).sample(some, min(o.control, len(some)))
 
 
-def spread(counts):
+def spread(n, of):
     """A share and its deviation, in percent."""
-    n, of = counts
     share = n / of
-    return "%d of %d (%.0f +- %.0f %%)" % (n, of, 100 * share, 100 * (share * (1 - share) / of) ** 0.5)
+    return "%.0f +- %.0f %% of %d" % (100 * share, 100 * (share * (1 - share) / of) ** 0.5, of)
 
 
 def totals(title, said):
@@ -315,8 +314,12 @@ def held(o, tools, oracle):
             out = []
             for i, (c, e) in enumerate(zip(truth["culprits"], r["each"])):
                 if large(c):
-                    out.append((group, "named" if e["match"] else asked(Case(tools, job, truth, i))))
+                    few = truth["world"] <= o.ranks
+                    out.append((group, "named" if e["match"] else asked(Case(tools, job, truth, i)) if few
+                                else "not asked"))
             return out
+        except RuntimeError:
+            return [("jobs that failed", "failed")]
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
@@ -327,11 +330,24 @@ def held(o, tools, oracle):
                 counts[group][what] += 1
             if n % 25 == 24:
                 print("%d of %d jobs" % (n + 1, len(jobs)), file=sys.stderr)
-    for group, of in sorted(counts.items()):
+    text = table.in_markdown(lines_of(counts, "second model" if o.second else "with weather"))
+    print(text)
+    if o.write:
+        table.write_between(o.write, "observer of the second model" if o.second else "observer", text)
+
+
+def lines_of(counts, title):
+    """A line for whole logs and one for others: causes, and what the observer says of those that were missed."""
+    lines = [["causes of 2 % and more", "all", "named", "missed: told", "doubtful", "not told", "not asked",
+              "named of those that can be told"]]
+    for group, of in sorted(counts.items(), reverse=True):
         n, can = sum(of.values()), of.get("named", 0) + of.get("told", 0)
-        print("%s: %d causes of 2 %% and more; %s; named of those that can be told: %s" % (
-            group, n, ", ".join("%s %d" % (k, of.get(k, 0)) for k in ("named", "told", "doubtful", "not told", "failed")),
-            spread((of.get("named", 0), can)) if can else "-"))
+        lines.append([title + ", " + group] + ["%d" % x for x in (n, of.get("named", 0))] +
+                     ["%d" % of.get(k, 0) for k in ("told", "doubtful", "not told", "not asked")] +
+                     [spread(of.get("named", 0), can) if can else "-"])
+        if of.get("failed"):
+            print("%s: %d failed" % (group, of["failed"]), file=sys.stderr)
+    return lines
 
 
 def options():
@@ -344,10 +360,12 @@ def options():
     p.add_argument("--whole", action="store_true", help="the control is of any logs, not of such that lack something")
     p.add_argument("--draws", type=int, default=8, help="of noise")
     p.add_argument("--moved", type=int, default=4, help="other subjects, at most")
+    p.add_argument("--ranks", type=int, default=2048, help="of jobs with more it is not asked: 1,024 take minutes")
     p.add_argument("--more", action="append", default=[],
                    help="of job: options of ni-jobs that it was made with, in place of --weather")
     p.add_argument("--second", action="store_true", help="of held: the second model")
     p.add_argument("--per", type=int, default=3, help="of held: jobs of a kind and layout")
+    p.add_argument("--write", help="of held: a document whose table between <!-- observer --> markers is replaced")
     p.add_argument("--build", default=os.path.join(ROOT, "build"))
     p.add_argument("--exporter", default=os.path.join(ROOT, "build", "nccl-inspector"))
     p.add_argument("-j", type=int, default=2)
@@ -374,8 +392,9 @@ def main():
             each(o, oracle, cases, True)
     else:
         wrong, right = missed(o, tools)
-        for title, cases in (("missed by summary", wrong), ("named by summary (control)", right)):
-            totals(title, each(o, oracle, cases, True))
+        for title, cases in (("named by summary (control)", right), ("missed by summary", wrong)):
+            if cases:
+                totals(title, each(o, oracle, cases, True))
 
 
 if __name__ == "__main__":

@@ -232,6 +232,7 @@ include test/gpu/gpu.mk
 include test/jobs/jobs.mk
 include test/verdicts/fleet/fleet.mk
 include test/verdicts/foreign/foreign.mk
+include test/verdicts/oracle/oracle.mk
 include test/gate/gate.mk
 include test/fuzz/fuzz.mk
 $(BUILD)/obj/exporter/head/api.o: exporter/head/openapi.json

@@ -176,6 +176,7 @@ struct nj_job {
   double size;    /* as the user gave it */
   uint64_t seed;  /* of what the job is: sizes, constants, names, culprits */
   uint64_t noise; /* of what differs from run to run of it */
+  uint64_t kept;  /* of weather and names: noise, or what stays where the same job is played again */
   double slower;  /* times all compute; 1 */
   int world, hosts, steps, tp, dp, pp, ep;
   int micro, layers, buckets;

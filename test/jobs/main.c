@@ -43,6 +43,11 @@ static void usage(FILE *f) {
       "is none)\n"
       "  --seed N      of all that is drawn\n"
       "  --draw N      the same job once more: other noise, clocks, GPUs and names\n"
+      "  --again N     the same, but weather, names and what is left out stay\n"
+      "  --subject R   the (first) cause is another one's: rank R's, or its host's, stage's, replica's\n"
+      "  --subject R,1 ... the second cause; --subject none: there is no cause\n"
+      "  --strength X  of the first cause, as truth.json has it, instead of a search; a second one's as much "
+      "stronger\n"
       "  --stored      logs are not compressed: quicker to make and to read\n"
       "  --slower X    all compute takes X times as long\n"
       "  --steps N     instead of the layout's\n"
@@ -171,35 +176,47 @@ static bool figure(const char *text, double low, double high, double *out) {
   return rest != text && !*rest && *out >= low && *out <= high;
 }
 
+struct subject {
+  int rank, cause; /* -1: where it was drawn */
+  bool nobody;     /* no cause at all */
+};
+
+/* "5", or "5,1" of the second cause, or "none". */
+static bool subject_of(const char *text, struct subject *s) {
+  s->nobody = strcmp(text, "none") == 0;
+  if (s->nobody)
+    return true;
+  char *rest;
+  const long rank = strtol(text, &rest, 10);
+  const long cause = *rest == ',' ? strtol(rest + 1, &rest, 10) : 0;
+  *s = (struct subject){.rank = (int)rank, .cause = (int)cause};
+  return rest != text && !*rest && rank >= 0 && rank < 1 << 20 && (cause == 0 || cause == 1);
+}
+
 int main(int argc, char **argv) {
-  enum { OVERLAP = 256, TIMER, DRIFT, OFFSET, STEP, WITH, WEATHER };
-  static const struct option options[] = {{"overlap-us", 1, NULL, OVERLAP},
-                                          {"timer-ns", 1, NULL, TIMER},
-                                          {"drift-ppm", 1, NULL, DRIFT},
-                                          {"host-offset-s", 1, NULL, OFFSET},
-                                          {"clock-step-s", 1, NULL, STEP},
-                                          {"with", 1, NULL, WITH},
-                                          {"weather", 0, NULL, WEATHER},
-                                          {"layout", 1, NULL, 'l'},
-                                          {"kind", 1, NULL, 'k'},
-                                          {"size", 1, NULL, 's'},
-                                          {"cost", 1, NULL, 'c'},
-                                          {"seed", 1, NULL, 'n'},
-                                          {"draw", 1, NULL, 'd'},
-                                          {"stored", 0, NULL, 'z'},
-                                          {"slower", 1, NULL, 'x'},
-                                          {"steps", 1, NULL, 't'},
-                                          {"out", 1, NULL, 'o'},
-                                          {"help", 0, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+  enum { OVERLAP = 256, TIMER, DRIFT, OFFSET, STEP, WITH, WEATHER, AGAIN, SUBJECT, STRENGTH };
+  static const struct option options[] = {
+      {"overlap-us", 1, NULL, OVERLAP}, {"timer-ns", 1, NULL, TIMER},
+      {"drift-ppm", 1, NULL, DRIFT},    {"host-offset-s", 1, NULL, OFFSET},
+      {"clock-step-s", 1, NULL, STEP},  {"with", 1, NULL, WITH},
+      {"weather", 0, NULL, WEATHER},    {"again", 1, NULL, AGAIN},
+      {"subject", 1, NULL, SUBJECT},    {"strength", 1, NULL, STRENGTH},
+      {"layout", 1, NULL, 'l'},         {"kind", 1, NULL, 'k'},
+      {"size", 1, NULL, 's'},           {"cost", 1, NULL, 'c'},
+      {"seed", 1, NULL, 'n'},           {"draw", 1, NULL, 'd'},
+      {"stored", 0, NULL, 'z'},         {"slower", 1, NULL, 'x'},
+      {"steps", 1, NULL, 't'},          {"out", 1, NULL, 'o'},
+      {"help", 0, NULL, 'h'},           {NULL, 0, NULL, 0}};
   static struct nj_job job = {
       .layout = 'A',
       .size = -1,
       .slower = 1,
       .weather = {.drift_ppm = NJ_DRIFT_PPM, .offset_s = NJ_OFFSET_S}}; /* what it holds lives to the end */
   struct request q = {0};
-  uint64_t draw = 0;
+  uint64_t draw = 0, again = 0;
   bool weather = false;
+  struct subject subject = {.rank = -1};
+  double strength = 0;
   for (int c; (c = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
     char *rest = NULL;
     int kind = 0;
@@ -273,6 +290,17 @@ int main(int argc, char **argv) {
       case WEATHER:
         weather = true;
         break;
+      case AGAIN:
+        again = strtoull(optarg, NULL, 10);
+        break;
+      case SUBJECT:
+        if (!subject_of(optarg, &subject))
+          return fail("no rank, or rank,cause:", optarg);
+        break;
+      case STRENGTH:
+        if (!figure(optarg, 1e-9, 1e12, &strength))
+          return fail("no strength:", optarg);
+        break;
       case 'o':
         q.out = optarg;
         break;
@@ -290,7 +318,9 @@ int main(int argc, char **argv) {
     job.size = nj_size_default(job.kind);
   if (nj_size_unit(job.kind) && *nj_size_unit(job.kind) == 'x' && job.size < 1)
     return fail("a factor below 1:", "--size");
-  job.noise = draw ? ni_mix(job.seed + 1) ^ draw : job.seed;
+  job.noise = job.kept = draw ? ni_mix(job.seed + 1) ^ draw : job.seed;
+  if (again)
+    job.noise = ni_mix(job.kept + 2) ^ again;
   job.clocks = job.noise;
   job.epoch = job.seed;
   job.place = (struct nj_place){.pid = 4000, .attempt = -1};
@@ -306,5 +336,11 @@ int main(int argc, char **argv) {
   const char *why = nj_faults(&job);
   if (why)
     return fail("not in this layout:", why);
+  if (subject.nobody)
+    job.n_faults = 0;
+  if (subject.rank >= 0 && !nj_fault_move(&job, subject.cause, subject.rank))
+    return fail("nobody can have this cause there:", "--subject");
+  if (strength > 0 && job.n_faults > 0)
+    nj_faults_scale(&job, strength * (nj_in_seconds(job.fault[0].kind) ? 1e9 : 1) / job.fault[0].x);
   return make(&job, &q);
 }

@@ -25,11 +25,6 @@ void nj_truth_incident(void *truth, const struct nj_incident *i) {
 
 static double in_s(double ns) { return round(ns) / 1e9; }
 
-static bool in_time(enum nj_kind kind) {
-  const char *unit = nj_size_unit(kind);
-  return unit && *unit == 'm';
-}
-
 /* The step, with decimals, in which a moment of true time lies. */
 static double step_at(const struct nj_truth *t, double at) {
   int i = 0, n = t->job->steps;
@@ -100,7 +95,7 @@ static void put_culprit(struct ni_json *j, const struct nj_truth *t, int which) 
   ni_json_object(j, NULL);
   ni_json_text(j, "kind", nj_kind_names[f->kind]);
   ni_json_text(j, "level", nj_level(f));
-  ni_json_f64(j, "strength", in_time(f->kind) ? f->x / 1e9 : f->x);
+  ni_json_f64(j, "strength", nj_in_seconds(f->kind) ? f->x / 1e9 : f->x);
   if (f->rank >= 0)
     ni_json_i64(j, "rank", f->rank);
   if (f->rank_b >= 0)

@@ -11,7 +11,7 @@
 #include "test/jobs/plan/program.h"
 
 static double draw(const struct nj_job *job, int what) {
-  return nj_unit(nj_draw(job->noise, NJ_DRAW_WEATHER, (uint64_t)what, 0, 0));
+  return nj_unit(nj_draw(job->kept, NJ_DRAW_WEATHER, (uint64_t)what, 0, 0));
 }
 static bool chance(const struct nj_job *job, int what, double share) { return draw(job, what) < share; }
 static double between(const struct nj_job *job, int what, double low, double high) {
@@ -188,7 +188,7 @@ static double write_alone(struct nj_job *job, const char *dir) {
 static void earlier_attempt(struct nj_job *job, struct nj_job *other) {
   *other = (struct nj_job){
       .layout = job->layout, .kind = job->kind, .size = job->size, .seed = job->seed, .slower = job->slower};
-  other->noise = ni_mix(job->noise ^ 0x5eed);
+  other->noise = other->kept = ni_mix(job->noise ^ 0x5eed);
   other->steps = (int)fmax(10, job->steps * between(job, 4, 0.3, 0.7));
   other->place = (struct nj_place){.pid = 3000, .attempt = 0, .cut = chance(job, 5, 0.5)};
   job->place.attempt = 1;
@@ -199,7 +199,7 @@ static void other_job(struct nj_job *job, struct nj_job *other, double without_n
   static const char layouts[] = "ABFD";
   bool same = chance(job, 6, 0.5), after = chance(job, 7, 0.3);
   *other = (struct nj_job){.layout = layouts[(int)(4 * draw(job, 8))], .seed = job->seed + 7919, .slower = 1};
-  other->noise = other->seed;
+  other->noise = other->kept = other->seed;
   other->steps = (int)between(job, 9, 40, 150);
   other->place = (struct nj_place){.pid = 6000, .host = same ? 0 : job->hosts, .attempt = -1};
   other->place.begin_ns = after ? without_ns * 2 + 30e9 : without_ns * between(job, 60, 0, 0.6);

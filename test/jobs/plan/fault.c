@@ -56,6 +56,11 @@ double nj_size_default(enum nj_kind kind) {
   return sizes[kind];
 }
 
+bool nj_in_seconds(enum nj_kind kind) {
+  const char *unit = nj_size_unit(kind);
+  return unit && *unit == 'm';
+}
+
 static uint64_t pick(const struct nj_job *job, int which, int what) {
   return nj_draw(job->seed, NJ_DRAW_FAULT, (uint64_t)which, (uint64_t)what, (uint64_t)job->kind);
 }
@@ -217,6 +222,21 @@ static void choose(const struct nj_job *job, int which, enum nj_kind kind, doubl
   }
 }
 
+static bool bulk_crosses(const struct nj_job *job, const struct nj_comm *c) {
+  return c->n_hosts > 1 && (c->role != 'w' || job->layout == 'F' || job->layout == 'D');
+}
+
+/* The last on one host, the first on the other: neighbours in the ring. */
+static void neighbours(const struct nj_job *job, const struct nj_comm *c, struct nj_fault *f) {
+  f->rank = f->rank_b = -1;
+  for (int i = 0; i < c->n; i++) {
+    if (job->rank[c->rank[i]].host == f->host)
+      f->rank = c->rank[i];
+    if (job->rank[c->rank[i]].host == f->host_b && f->rank_b < 0)
+      f->rank_b = c->rank[i];
+  }
+}
+
 /*
  * Hosts that talk to each other: of stages that follow each other, of a ring; half of the time two ranks of
  * them alone.
@@ -225,20 +245,48 @@ static void choose_pair(const struct nj_job *job, int which, struct nj_fault *f)
   const struct nj_comm *c;
   for (int i = 0;; i++) {
     c = &job->comm[pick(job, which, 20 + 2 * i) % (uint64_t)job->n_comms];
-    if (c->n_hosts > 1 && (c->role != 'w' || job->layout == 'F' || job->layout == 'D'))
+    if (bulk_crosses(job, c))
       break;
   }
   int at = (int)(pick(job, which, 7) % (uint64_t)(c->n_hosts - 1));
   f->host = c->host[at];
   f->host_b = c->host[at + 1];
-  if (c->role == 'w' || pick(job, which, 8) % 2)
-    return;
-  for (int i = 0; i < c->n; i++) { /* the last on one host, the first on the other: neighbours in the ring */
-    if (job->rank[c->rank[i]].host == f->host)
-      f->rank = c->rank[i];
-    if (job->rank[c->rank[i]].host == f->host_b && f->rank_b < 0)
-      f->rank_b = c->rank[i];
+  if (c->role != 'w' && pick(job, which, 8) % 2 == 0)
+    neighbours(job, c, f);
+}
+
+/* From the rank's host to the next one of a communicator of the rank; between two ranks where it was. */
+static bool move_pair(const struct nj_job *job, struct nj_fault *f, int rank) {
+  const struct nj_rank *r = &job->rank[rank];
+  for (int k = 0; k < r->n_comms; k++) {
+    const struct nj_comm *c = &job->comm[r->comm[k]];
+    for (int i = 0; bulk_crosses(job, c) && i + 1 < c->n_hosts; i++) {
+      if (c->host[i] != r->host)
+        continue;
+      f->host = c->host[i];
+      f->host_b = c->host[i + 1];
+      if (f->rank >= 0)
+        neighbours(job, c, f);
+      return true;
+    }
   }
+  return false;
+}
+
+bool nj_fault_move(struct nj_job *job, int which, int rank) {
+  struct nj_fault *f = &job->fault[which];
+  if (which >= job->n_faults || rank >= job->world)
+    return false;
+  if (f->thing == NJ_PAIR)
+    return move_pair(job, f, rank);
+  const bool replicas = f->who == NJ_REPLICA_RANKS;
+  if (f->rank < 0 && f->host < 0 && f->stage < 0 && !replicas)
+    return false;
+  f->rank = f->rank >= 0 ? rank : -1;
+  f->host = f->host >= 0 ? job->rank[rank].host : -1;
+  f->stage = f->stage >= 0 ? job->rank[rank].pp : -1;
+  f->replica = replicas ? job->rank[rank].dp : f->replica;
+  return true;
 }
 
 static const char *two(struct nj_job *job) {

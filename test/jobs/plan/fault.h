@@ -12,12 +12,19 @@ extern const char *const nj_kind_names[NJ_KINDS];
 /* What size means of a kind: its unit ("%", "x", "ms") and its default. NULL where it has none. */
 const char *nj_size_unit(enum nj_kind kind);
 double nj_size_default(enum nj_kind kind);
+/* Whether its strength is a time: ns here, seconds in truth.json. */
+bool nj_in_seconds(enum nj_kind kind);
 /* Draws culprits and times. NULL, or why this layout cannot have this kind. */
 const char *nj_faults(struct nj_job *job);
 /* Moments in true time of a job that takes `ns` without its faults: before the first run with them. */
 void nj_faults_moments(struct nj_job *job, double ns);
 /* Strength times `by`, of all faults. */
 void nj_faults_scale(struct nj_job *job, double by);
+/*
+ * Makes the fault another one's, of the same kind, times and strength: the rank's, or its host's, stage's or
+ * replica's. False where it is nobody's, or the rank's host has no way to another one.
+ */
+bool nj_fault_move(struct nj_job *job, int which, int rank);
 
 /* Whether the fault is at work at this moment. */
 bool nj_at_work(const struct nj_fault *f, struct nj_when when);

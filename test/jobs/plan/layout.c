@@ -49,7 +49,7 @@ static void add_comm(struct nj_job *job, char role, int number, const int *ranks
   job->comm = nj_more(job->comm, (unsigned)(job->n_comms + 1) * sizeof *job->comm);
   struct nj_comm *c = &job->comm[job->n_comms];
   *c = (struct nj_comm){.role = role, .n = n};
-  c->hash = nj_draw(job->noise, NJ_DRAW_NAME, (uint64_t)role, (uint64_t)number, 0) | 1;
+  c->hash = nj_draw(job->kept, NJ_DRAW_NAME, (uint64_t)role, (uint64_t)number, 0) | 1;
   c->rank = nj_more(NULL, (unsigned)n * sizeof *c->rank);
   c->host = nj_more(NULL, (unsigned)n * sizeof *c->host);
   for (int i = 0; i < n; i++) {

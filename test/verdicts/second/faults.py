@@ -138,7 +138,7 @@ class Cause:
 def background(job, kind):
     """Pauses of CPUs that every job has: few; many in a noisy one. The same with and without a cause."""
     plan = Plan()
-    rng = stream(job.seed, "background")
+    rng = stream(job.noise, "background")
     rate = rng.choice((0.0, 0.0003, 0.001, 0.002))
     longest = 20e6
     if kind == "noisy":
@@ -179,11 +179,14 @@ def slow_link(level, x, **where):
     return lambda plan, k: plan.links.append(LinkFault(level, 1.0 + (x - 1.0) * k, **where))
 
 
-def a_link(job, rng, level):
-    """Where a fault of this level is: (LinkFault's arguments, subject)."""
+def a_link(job, rng, level, moved=None):
+    """Where a fault of this level is: (LinkFault's arguments, subject). `moved`: the rank whose link it is to be."""
     h = rng.randrange(job.n_hosts)
+    if moved is not None:
+        h = job.host_of[moved]
     if level == "rail":
         nic = (h, rng.randrange(job.n_nics))
+        nic = nic if moved is None else job.nic_of[moved]
         return {"nic": nic}, {"host": h, "nic": nic}
     if level == "pair":
         ring = [(a, (a + 1) % job.n_hosts) for a in range(job.n_hosts)]
@@ -196,19 +199,22 @@ def a_link(job, rng, level):
                 if job.host_of[a] != job.host_of[b]
             ]
             ring = crossing or ring
+        if moved is not None:
+            ring = [p for p in ring if h in p] or [(h, (h + 1) % job.n_hosts)]
         hosts = tuple(sorted(rng.choice(ring)))
         return {"hosts": hosts}, {"hosts": hosts}
     return ({"host": h}, {"host": h}) if level != "fabric" else ({}, {})
 
 
-def make(job, kind, rng, base, avoid=()):
+def make(job, kind, rng, base, avoid=(), moved=None):
     """A cause of this kind, or None for quiet kinds. `base`: the outcome without it. `avoid`: hosts that are
-    taken."""
+    taken. `moved`: the rank whose cause it is to be, or its host's, stage's, replica's, link's; all else stays."""
     steps, world = job.steps, job.world
     total = base.end
     step_ns = total / steps
     free = [r for r in range(world) if job.host_of[r] not in avoid] or list(range(world))
     rank = rng.choice(free)
+    rank = rank if moved is None else moved
     host = job.host_of[rank]
     on_host = [r for r in range(world) if job.host_of[r] == host]
     if kind in QUIET or kind == "inference" and rng.random() < 0.5:
@@ -264,8 +270,8 @@ def make(job, kind, rng, base, avoid=()):
         return Cause(kind, level, {"rank": rank, "host": host}, plant, x, "x", ranks=who)
     if kind in ("nvlink", "nic", "rail", "pair"):
         x = log_uniform(rng, 1.3, 4.0)
-        where, subject = a_link(job, rng, kind)
-        while avoid and subject.get("host") in avoid:
+        where, subject = a_link(job, rng, kind, moved)
+        while moved is None and avoid and subject.get("host") in avoid:
             where, subject = a_link(job, rng, kind)
         return Cause(kind, kind, subject, slow_link(kind, x, **where), x, "x")
     if kind == "congestion":
@@ -276,6 +282,7 @@ def make(job, kind, rng, base, avoid=()):
     if kind == "stage":
         x = log_uniform(rng, 0.05, 0.4)
         stage = rng.randrange(job.pp)
+        stage = stage if moved is None else job.stage_of(moved)
         who = [r for r in range(world) if job.stage_of(r) == stage]
         return Cause(kind, "stage", {"stage": stage}, slow_ranks(who, x), 100 * x, "%", ranks=who)
     if kind == "uneven":
@@ -290,6 +297,7 @@ def make(job, kind, rng, base, avoid=()):
     if kind == "replica":
         x = rng.uniform(0.05, 0.2)
         d = rng.randrange(job.dp)
+        d = d if moved is None else job.replica_of(moved)
         who = [r for r in range(world) if job.replica_of(r) == d]
 
         def plant(plan, k):
@@ -323,7 +331,7 @@ def make(job, kind, rng, base, avoid=()):
     if kind == "checkpoint":
         ns = log_uniform(rng, 0.5e9, 5e9)
         way = rng.choice(("rank 0", "rank 0", "hosts", "replicas"))
-        who = [0]
+        who = [moved or 0]
         if way == "hosts":
             who = [h * job.gpus for h in range(job.n_hosts)]
         elif way == "replicas" and job.layout in "TP":
@@ -390,7 +398,7 @@ def make(job, kind, rng, base, avoid=()):
     if kind == "flap":
         levels = ["nic", "rail", "rail"] + ["pair"] * (job.n_hosts > 2) + ["nvlink"] * (job.gpus > 1)
         level = rng.choice(levels)
-        where, subject = a_link(job, rng, level)
+        where, subject = a_link(job, rng, level, moved)
         x = log_uniform(rng, 2.0, 10.0)
         spans = intervals(rng, total, rng.randrange(2, 9), 0.3e9, 3e9)
         return Cause(kind, level, subject, slow_link(level, x, spans=spans, **where), x, "x", spans=spans)
@@ -423,17 +431,18 @@ def make(job, kind, rng, base, avoid=()):
     raise ValueError("no kind %s" % kind)
 
 
-def causes(job, kind, base):
+def causes(job, kind, base, moved=None, which=0):
+    """`moved`: a rank that the cause of this number is to be of."""
     rng = stream(job.seed, "cause", kind)
     if kind != "two":
-        c = make(job, kind, rng, base)
+        c = make(job, kind, rng, base, moved=moved)
         return [c] if c else []
     kinds = rng.sample(TWO, 2)
     while kinds[0] == kinds[1] or not set(kinds) <= possible(job):
         kinds = rng.sample(TWO, 2)
-    first = make(job, kinds[0], rng, base)
+    first = make(job, kinds[0], rng, base, moved=None if which else moved)
     taken = {first.subject["host"]} if "host" in first.subject else set()
-    return [first, make(job, kinds[1], rng, base, taken)]
+    return [first, make(job, kinds[1], rng, base, taken, moved if which else None)]
 
 
 def possible(job):

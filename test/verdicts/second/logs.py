@@ -131,7 +131,7 @@ class RankLog:
         gpu_epoch = clocks.gpu_epoch[r]
         interval, tail, lines = self.interval, self.tail, self.lines
         overlap = w["overlap_us"] * 1000.0
-        rng = stream(job.seed, job.attempt, "stamps", r, comm.number)
+        rng = stream(job.noise, job.attempt, "stamps", r, comm.number)
         chance = rng.random
         sample, smallest = w.get("sample"), w.get("min_size", 0)
         n = len(comm.ranks)

@@ -157,16 +157,16 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
     world = job.world
     train = [Template(job, plan, build(job)) if job.layout != "I" else None]
     evaluation = Template(job, plan, build(job, "evaluate")) if plan.evaluations else None
-    noise = Noise(mix(job.seed, "blocks"), job.jitter, 0.0004)
-    wire = Noise(mix(job.seed, "wire"), 0.012, 0.001)
-    still = [1.0 + job.spread * stream(job.seed, "gpu", r).gauss(0, 1) for r in range(world)]
+    noise = Noise(mix(job.noise, "blocks"), job.jitter, 0.0004)
+    wire = Noise(mix(job.noise, "wire"), 0.012, 0.001)
+    still = [1.0 + job.spread * stream(job.noise, "gpu", r).gauss(0, 1) for r in range(world)]
     # CPUs of one job are alike: one that is not would be a cause.
     cpus = [
-        plan.launch.get(r, 1.0) * (1.0 + 0.002 * stream(job.seed, "cpu", r).gauss(0, 1)) for r in range(world)
+        plan.launch.get(r, 1.0) * (1.0 + 0.002 * stream(job.noise, "cpu", r).gauss(0, 1)) for r in range(world)
     ]
     same = [job.replica_of(r) for r in range(world)]
     coll_ns = [9000.0 * x for x in cpus]
-    cpu = [2e6 * unit(job.seed, "start", r) for r in range(world)]
+    cpu = [2e6 * unit(job.noise, "start", r) for r in range(world)]
     comp = list(cpu)
     n_streams = 8
     streams = [[0.0] * world for _ in range(n_streams)]
@@ -194,10 +194,10 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
         deviation = job.jitter_step
         # Sequences differ in length: ranks that work on the same ones differ alike.
         cf = [
-            still[r] * factors[r] * (1.0 + deviation * (unit(job.seed, "step", step, same[r]) - 0.5))
+            still[r] * factors[r] * (1.0 + deviation * (unit(job.noise, "step", step, same[r]) - 0.5))
             for r in range(world)
         ]
-        launch = [cpus[r] * (0.97 + 0.06 * unit(job.seed, "launches", step, turn, r)) for r in range(world)]
+        launch = [cpus[r] * (0.97 + 0.06 * unit(job.noise, "launches", step, turn, r)) for r in range(world)]
         wires = iter(wire.piece(max(1, t.n_coll), step, turn, "wire"))
         beside = job.beside
         tn = len(log.templates) - 1 if log else 0
@@ -331,7 +331,7 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
         layer."""
         _, comm, size, k, place = it
         ranks, n, lane = comm.ranks, len(comm.ranks), streams[k]
-        rng = stream(job.seed, "route", step, turn, comm.number, place)
+        rng = stream(job.noise, "route", step, turn, comm.number, place)
         liking = [0.75 + 0.5 * rng.random() for _ in ranks]
         begun, enq = [], []
         for r in ranks:
@@ -401,7 +401,7 @@ def run(job, plan, gap=1500.0, log=None, steps=None):
             serve(job, plan, step, cpu, comp, play, use)
             continue
         for r in range(world):
-            cpu[r] += 30e3 + 2e5 * unit(job.seed, "load", step, r)  # the data loader, zeroing of gradients
+            cpu[r] += 30e3 + 2e5 * unit(job.noise, "load", step, r)  # the data loader, zeroing of gradients
         use(train[0])
         play(train[0], step, 0)
         for batch in range(plan.evaluations.get(step, 0)):
@@ -416,7 +416,7 @@ def serve(job, plan, step, cpu, comp, play, use):
     size."""
     for engine in range(job.dp):
         comm = job.tensor[engine, 0]
-        rng = stream(job.seed, "request", step, engine)
+        rng = stream(job.noise, "request", step, engine)
         idle = rng.expovariate(1 / 30e6) if rng.random() < 0.15 else rng.expovariate(1 / 0.4e6)
         tokens = rng.randrange(200, 4000) if rng.random() < 0.12 else rng.randrange(1, 64)
         begin = max(max(cpu[r], comp[r]) for r in comm.ranks) + idle

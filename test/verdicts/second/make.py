@@ -41,7 +41,7 @@ def shaped(seed, kind, with_weather, layout=None, attempt=0, steps=None):
     w = weather.draw(seed, with_weather, kind in faults.QUIET)
     for again in range(60):
         job = Job(mix(seed, again) if again else seed, kind, attempt, layout=layout)
-        job.seed = seed
+        job.seed = job.noise = seed
         if job.layout == "I":
             job.steps = stream(seed, "steps").randrange(60, 200)
             per = job.layers * 8 * job.world
@@ -148,15 +148,19 @@ def one(
     cut=False,
     shape_kind=None,
     steps=None,
+    again=0,
+    subject=None,
+    strength=None,
 ):
     """One job's logs into `out`; returns the truth as a dict."""
     job, w = shaped(seed, shape_kind or kind, with_weather, layout, attempt, steps)
+    job.noise = mix(seed, "again", again) if again else seed
     gap = w["gap_us"] * 1000.0
     rng = stream(seed, attempt, "life")
     base_plan = faults.background(job, kind)
     base = run(job, base_plan, gap)
-    causes = faults.causes(job, kind, base) if planting else []
-    k = find_strength(job, kind, causes, base, gap, cost) if cost and causes else 1.0
+    causes = faults.causes(job, kind, base, *(subject or ())) if planting and subject != NOBODY else []
+    k = find_strength(job, kind, causes, base, gap, cost) if cost and causes else strength or 1.0
     log = Log(job)
     plan = planned(job, kind, causes, k)
     final = run(job, plan, gap, log)
@@ -249,8 +253,8 @@ def make(seed, kind, out, **more):
         rng = stream(seed, "two jobs")
         epoch = EPOCH + rng.randrange(10**15)
         told = one(seed, kind, out, epoch=epoch, **more)
-        more.pop("cost", None)
-        more.pop("layout", None)
+        for name in ("cost", "layout", "subject", "strength"):
+            more.pop(name, None)
         other = one(seed + 7_000_000, "healthy", out, epoch=epoch + rng.randrange(10**10), **more)
         told["other_jobs"] = [
             {
@@ -262,7 +266,8 @@ def make(seed, kind, out, **more):
         rng = stream(seed, "two attempts")
         epoch = EPOCH + rng.randrange(10**15)
         told = one(seed, kind, out, epoch=epoch, attempt=1, **more)
-        more.pop("cost", None)
+        for name in ("cost", "subject", "strength"):
+            more.pop(name, None)
         killed = rng.random() < 0.5
         before = one(
             seed,
@@ -291,6 +296,18 @@ def span(text):
     return float(m[1]), float(m[2])
 
 
+NOBODY = "none"
+
+
+def moved(text):
+    if text == NOBODY:
+        return text
+    m = re.fullmatch(r"(\d+)(?:,([01]))?", text)
+    if not m:
+        raise argparse.ArgumentTypeError("R, or R,1, or none")
+    return int(m[1]), int(m[2] or 0)
+
+
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--list", action="store_true", help="print the kinds")
@@ -298,6 +315,9 @@ def options():
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--cost", type=span, help="percent of the job, as 2..5")
     p.add_argument("--layout", choices=list("TPFHDMOI"), help="this layout, not one by chance")
+    p.add_argument("--again", type=int, default=0, help="the same job once more: other noise; weather and names stay")
+    p.add_argument("--subject", type=moved, help="rank R, or R,1: whose the first or second cause is to be; none: no cause")
+    p.add_argument("--strength", type=float, help="as truth.json has it, instead of a search")
     p.add_argument("--steps", type=int, help="so many, not what the shape asks for")
     p.add_argument("--no-weather", action="store_true", help="good clocks, complete logs")
     p.add_argument("--stored", action="store_true", help="gzip without compression")
@@ -323,6 +343,9 @@ def main():
         "with_weather": not o.no_weather,
         "layout": o.layout,
         "steps": o.steps,
+        "again": o.again,
+        "subject": o.subject,
+        "strength": o.strength,
         "level": 0 if o.stored else 1,
     }
     if o.kind:

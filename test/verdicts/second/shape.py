@@ -43,6 +43,7 @@ class Job:
 
     def __init__(self, seed, kind, attempt=0, weather=True, layout=None):
         self.seed, self.kind, self.attempt = seed, kind, attempt
+        self.noise = seed  # of what differs from run to run
         rng = stream(seed, "shape")
         for _ in range(400):
             self.draw(rng, kind, layout)

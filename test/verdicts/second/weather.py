@@ -50,7 +50,7 @@ class Clocks:
     """Hosts' clocks and the stamps of GPUs, as the plugin relates them."""
 
     def __init__(self, job, w, epoch_ns, total):
-        rng = stream(job.seed, "clocks")
+        rng = stream(job.noise, "clocks")
         self.epoch, self.resolution = epoch_ns, w["timer_ns"]
         self.offset = [int(rng.uniform(-1, 1) * w["offset_ms"] * 1e6) for _ in range(job.n_hosts)]
         self.drift = [rng.uniform(-1, 1) * w["drift_ppm"] * 1e-6 for _ in range(job.n_hosts)]

@@ -1,6 +1,7 @@
 #include "steps.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@
 struct found_step {
   uint32_t host, other; /* other: ALONE where more hosts agree */
   struct ni_clock_step step, of_other;
+  double sure; /* what the host measured is that much less usual than what the other one did; ns */
 };
 
 #define ALONE UINT32_MAX
@@ -31,7 +33,9 @@ struct operation_row { /* an operation */
 struct step_finding {
   struct operation_row *row; /* of the stream at hand */
   size_t n_rows, cap_rows;
-  int64_t *span;    /* room for one a host */
+  int64_t *span;  /* room for one a host */
+  int64_t *usual; /* between operations of the stream, as its hosts measured it; sorted */
+  size_t n_usual, cap_usual;
   int64_t least_ns; /* of a step */
   struct found_step *found;
   size_t n_found, cap_found;
@@ -104,6 +108,35 @@ static bool step_lasts(struct step_finding *f, size_t k, uint32_t host, int64_t 
       is_same_step_size(by, measure_excess(f, k - 1, k + 1, host));
 }
 
+/* What all hosts measured between neighbours of the stream. Once a stream, where it is asked. */
+static int gather_usual(struct step_finding *f) {
+  for (size_t k = 0; k + 1 < f->n_rows; k++)
+    for (size_t i = 0; i < f->row[k].n; i++) {
+      const struct ni_clocks_mark *x = &f->row[k].mark[i], *y = find_mark_of_host(&f->row[k + 1], x->host);
+      if (y && !ni_array_room(f->usual, f->n_usual, f->cap_usual))
+        return -ENOMEM;
+      if (y)
+        f->usual[f->n_usual++] = y->end_ns - x->end_ns;
+    }
+  qsort(f->usual, f->n_usual, sizeof *f->usual, ni_by_i64);
+  return 0;
+}
+
+/* How far it is from the nearest of the other times between neighbours. */
+static double measure_oddness(const struct step_finding *f, int64_t span_ns) {
+  size_t first, behind;
+  ni_array_search(first, f->n_usual, f->usual[first] < span_ns);
+  ni_array_search(behind, f->n_usual, f->usual[behind] <= span_ns);
+  if (behind - first > 1)
+    return 0;
+  double least = INFINITY;
+  if (behind < f->n_usual)
+    least = (double)(f->usual[behind] - span_ns);
+  if (first > 0)
+    least = fmin(least, (double)(span_ns - f->usual[first - 1]));
+  return least;
+}
+
 /* The other one of the two hosts that did both operations; ALONE: there are more. */
 static uint32_t find_other_of_two(const struct step_finding *f, size_t a, size_t b, uint32_t host) {
   uint32_t other = ALONE, both = 0;
@@ -124,9 +157,14 @@ static int add_found(struct step_finding *f, size_t k, uint32_t host, int64_t by
                              .other = find_other_of_two(f, k, k + 1, host),
                              .step = {.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = by}};
   if (found.other != ALONE) {
+    const int64_t its_ns = y->end_ns - x->end_ns;
     x = find_mark_of_host(&f->row[k], found.other);
     y = find_mark_of_host(&f->row[k + 1], found.other);
     found.of_other = (struct ni_clock_step){.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = -by};
+    if (!f->n_usual && gather_usual(f) < 0)
+      return -ENOMEM;
+    found.sure = fmin((double)llabs(by), measure_oddness(f, its_ns)) -
+        fmin((double)llabs(by), measure_oddness(f, y->end_ns - x->end_ns));
   }
   if (!ni_array_room(f->found, f->n_found, f->cap_found))
     return -ENOMEM;
@@ -135,6 +173,7 @@ static int add_found(struct step_finding *f, size_t k, uint32_t host, int64_t by
 }
 
 static int find_steps_of_stream(struct step_finding *f) {
+  f->n_usual = 0;
   for (size_t k = 0; k + 1 < f->n_rows; k++) {
     const int64_t between = measure_between(f, k, k + 1);
     if (between == INT64_MIN)
@@ -190,17 +229,32 @@ static bool is_said_by_another(const struct step_finding *f, const struct found_
   return false;
 }
 
+/* How sure the streams are of that host, all together. */
+static double sum_sure(const struct step_finding *f, uint32_t host, uint32_t other,
+                       const struct ni_clock_step *of_host) {
+  double sum = 0;
+  for (size_t i = 0; i < f->n_found; i++) {
+    const struct found_step *y = &f->found[i];
+    const bool is_of_both = y->host == host && y->other == other;
+    if (is_of_both && is_same_step_size(y->step.by_ns, of_host->by_ns) && steps_overlap(&y->step, of_host))
+      sum += y->sure;
+  }
+  return sum;
+}
+
 /*
  * Joins what several streams say of one step. Of two hosts that are alone in a stream the one has stepped of
- * which streams of more hosts say so, or which has others beside it that say so.
+ * which streams of more hosts say so, or which has others beside it that say so; else the one that the streams
+ * are more sure of.
  */
 static void join_found(struct step_finding *f, struct ni_host_clock *clock) {
   if (f->n_found > 1)
     qsort(f->found, f->n_found, sizeof *f->found, by_certainty_and_time);
   for (size_t i = 0; i < f->n_found; i++) {
     const struct found_step *x = &f->found[i];
-    const bool is_of_other =
-        x->other != ALONE && (find_known_step(&clock[x->other], &x->of_other) || is_said_by_another(f, x));
+    const bool is_of_other = x->other != ALONE &&
+        (find_known_step(&clock[x->other], &x->of_other) || is_said_by_another(f, x) ||
+         sum_sure(f, x->other, x->host, &x->of_other) > sum_sure(f, x->host, x->other, &x->step));
     if (is_of_other)
       join_step(&clock[x->other], &x->of_other);
     else
@@ -229,6 +283,7 @@ int ni_clocks_find_steps(const struct ni_clocks_mark *mark, size_t n, struct ni_
     if (clock[i].n_steps > 1)
       qsort(clock[i].step, clock[i].n_steps, sizeof *clock[i].step, by_before);
   free(f.span);
+  free(f.usual);
   free(f.row);
   free(f.found);
   return e;

@@ -23,8 +23,9 @@
  * Steps (set by hand, NTP after a sleep): along the numbers of one communicator's operations all hosts
  * measure the same time from end to end. Who measures NI_CLOCKS_STEP_NS more or less than the middle one, and
  * stays so for the operations around it, has stepped between these two. Where two hosts are alone, that one
- * has stepped of which communicators of more hosts say so, or several pairs, else the one that measures what is
- * less usual there. If both are as usual the one that measures less is believed, unless that is less than nothing.
+ * has stepped of which communicators of more hosts say so, or several pairs; else the one whose times between
+ * operations are less usual in that communicator. If nothing says that, the one that measures less is
+ * believed, unless that is less than nothing.
  *
  * Which life of a communicator a rank's completion times are of, where a hash came back: ranks with as many
  * lives are laid beside each other, each with the other's same one.

@@ -244,8 +244,8 @@ static double sum_sure(const struct step_finding *f, uint32_t host, uint32_t oth
 
 /*
  * Joins what several streams say of one step. Of two hosts that are alone in a stream the one has stepped of
- * which streams of more hosts say so, or which has others beside it that say so; else the one that the streams
- * are more sure of.
+ * which streams of more hosts say so, or which has others beside it that say so; else the one that the
+ * streams are more sure of.
  */
 static void join_found(struct step_finding *f, struct ni_host_clock *clock) {
   if (f->n_found > 1)

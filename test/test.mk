@@ -20,7 +20,7 @@ check-loop: tests
 # PLAIN_ONLY: those; the cases that ask for the variant, because they say or measure less under a sanitizer; and a few that
 # see the code as it is shipped: all unit tests, the format, the simulator's matrix.
 ASAN_SKIP ?= mpi_same|mpi_owners|index_opens|head_load|python_|head_gswarm|head_job|agent_prometheus|agent_flood|agent_unit|agent_sums|agent_hang|dashboards|top_prometheus|trace_perfetto|hang_forged|parquet_foreign|parquet_volume|report_|summary_foreign|convert_utils|plugin_symbols|build_|load_burst|life_many|load_rotation|sim_load|sim_traps|sim_verify|test_render|test_plot|gpu_check|gpu_validate|gpu_nccl_wheels|slurm_|pods_agent|helm_chart|plugin_silent
-ASAN_MEANING ?= trace_index|index_hang|index_same|counters_verdicts|counters_cassini|counters_states|counters_beside|summary_findings|summary_incidents|summary_undecided|summary_series|verdicts_rules|verdicts_jobs|verdicts_second|diff_runs|hang_planted|merge_borders|trace_pairs|cli_help|terminal
+ASAN_MEANING ?= trace_index|index_hang|index_same|counters_verdicts|counters_cassini|counters_states|counters_beside|summary_findings|summary_incidents|summary_undecided|summary_series|verdicts_rules|verdicts_jobs|verdicts_second|verdicts_oracle|verdicts_invariance|diff_runs|hang_planted|merge_borders|trace_pairs|cli_help|terminal
 # SANITIZER_SHARE: empty: all other tests run under AddressSanitizer alone. N: one in N of them does, another one with each commit, and the
 # rest on the plain build, where they take a third of the time.
 SANITIZER_SHARE ?=

@@ -21,7 +21,10 @@ pid, fd = pty.fork()
 if pid == 0:
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     job = os.fork()
-    os.setpgid(job, job or os.getpid())
+    try:
+        os.setpgid(job, job or os.getpid())
+    except PermissionError:
+        pass  # the child has done so itself, and runs its program already
     os.tcsetpgrp(0, job or os.getpid())
     if job == 0:
         signal.signal(signal.SIGTTOU, signal.SIG_DFL)

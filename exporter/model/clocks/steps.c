@@ -24,6 +24,9 @@ struct found_step {
 };
 
 #define ALONE UINT32_MAX
+/* What pairs say is compared with each other. Of more than so many, in time that grows with their square, the
+ * one that measures less is believed. */
+enum { PAIRS_COMPARED = 4096 };
 
 struct operation_row { /* an operation */
   const struct ni_clocks_mark *mark;
@@ -122,21 +125,6 @@ static int gather_usual(struct step_finding *f) {
   return 0;
 }
 
-/* How far it is from the nearest of the other times between neighbours. */
-static double measure_oddness(const struct step_finding *f, int64_t span_ns) {
-  size_t first, behind;
-  ni_array_search(first, f->n_usual, f->usual[first] < span_ns);
-  ni_array_search(behind, f->n_usual, f->usual[behind] <= span_ns);
-  if (behind - first > 1)
-    return 0;
-  double least = INFINITY;
-  if (behind < f->n_usual)
-    least = (double)(f->usual[behind] - span_ns);
-  if (first > 0)
-    least = fmin(least, (double)(span_ns - f->usual[first - 1]));
-  return least;
-}
-
 /* The other one of the two hosts that did both operations; ALONE: there are more. */
 static uint32_t find_other_of_two(const struct step_finding *f, size_t a, size_t b, uint32_t host) {
   uint32_t other = ALONE, both = 0;
@@ -163,8 +151,9 @@ static int add_found(struct step_finding *f, size_t k, uint32_t host, int64_t by
     found.of_other = (struct ni_clock_step){.before_ns = x->end_ns, .after_ns = y->end_ns, .by_ns = -by};
     if (!f->n_usual && gather_usual(f) < 0)
       return -ENOMEM;
-    found.sure = fmin((double)llabs(by), measure_oddness(f, its_ns)) -
-        fmin((double)llabs(by), measure_oddness(f, y->end_ns - x->end_ns));
+    const int64_t others_ns = y->end_ns - x->end_ns;
+    found.sure = fmin((double)llabs(by), ni_clock_measure_oddness(f->usual, f->n_usual, its_ns, 1)) -
+        fmin((double)llabs(by), ni_clock_measure_oddness(f->usual, f->n_usual, others_ns, 1));
   }
   if (!ni_array_room(f->found, f->n_found, f->cap_found))
     return -ENOMEM;
@@ -242,6 +231,12 @@ static double sum_sure(const struct step_finding *f, uint32_t host, uint32_t oth
   return sum;
 }
 
+/* Of all that is said by pairs: it is the other host that has stepped. */
+static bool do_pairs_say_other(const struct step_finding *f, const struct found_step *x) {
+  return is_said_by_another(f, x) ||
+      sum_sure(f, x->other, x->host, &x->of_other) > sum_sure(f, x->host, x->other, &x->step);
+}
+
 /*
  * Joins what several streams say of one step. Of two hosts that are alone in a stream the one has stepped of
  * which streams of more hosts say so, or which has others beside it that say so; else the one that the
@@ -250,11 +245,15 @@ static double sum_sure(const struct step_finding *f, uint32_t host, uint32_t oth
 static void join_found(struct step_finding *f, struct ni_host_clock *clock) {
   if (f->n_found > 1)
     qsort(f->found, f->n_found, sizeof *f->found, by_certainty_and_time);
+  size_t pairs = 0;
+  for (size_t i = 0; i < f->n_found; i++)
+    pairs += f->found[i].other != ALONE;
+  const bool may_compare = pairs <= PAIRS_COMPARED;
   for (size_t i = 0; i < f->n_found; i++) {
     const struct found_step *x = &f->found[i];
-    const bool is_of_other = x->other != ALONE &&
-        (find_known_step(&clock[x->other], &x->of_other) || is_said_by_another(f, x) ||
-         sum_sure(f, x->other, x->host, &x->of_other) > sum_sure(f, x->host, x->other, &x->step));
+    const bool is_pair = x->other != ALONE;
+    const bool is_of_other = is_pair &&
+        (find_known_step(&clock[x->other], &x->of_other) || (may_compare && do_pairs_say_other(f, x)));
     if (is_of_other)
       join_step(&clock[x->other], &x->of_other);
     else

@@ -31,15 +31,17 @@ static void gather_gaps(struct usual_gaps *g, const int64_t *t_ns, size_t from, 
   qsort(g->ns, g->n, sizeof *g->ns, ni_by_i64);
 }
 
-/* How far the gap is from the nearest of the usual ones. */
-static double measure_oddness(const struct usual_gaps *g, int64_t gap_ns) {
-  size_t i;
-  ni_array_search(i, g->n, g->ns[i] < gap_ns);
+double ni_clock_measure_oddness(const int64_t *usual, size_t n, int64_t x, size_t own) {
+  size_t first, behind;
+  ni_array_search(first, n, usual[first] < x);
+  ni_array_search(behind, n, usual[behind] <= x);
+  if (behind - first > own)
+    return 0;
   double least = INFINITY;
-  if (i < g->n)
-    least = (double)(g->ns[i] - gap_ns);
-  if (i > 0)
-    least = fmin(least, (double)(gap_ns - g->ns[i - 1]));
+  if (behind < n)
+    least = (double)(usual[behind] - x);
+  if (first > 0)
+    least = fmin(least, (double)(x - usual[first - 1]));
   return least;
 }
 
@@ -54,7 +56,8 @@ static double rate_turn(const struct usual_gaps *g, const struct ni_clock_step *
   if (i == from)
     return s->by_ns > 0 && ni_clock_is_late(s, t_ns[i]) ? 0 : -INFINITY;
   const int64_t gap_ns = t_ns[i] - t_ns[i - 1];
-  return measure_oddness(g, gap_ns) - measure_oddness(g, gap_ns - s->by_ns);
+  return ni_clock_measure_oddness(g->ns, g->n, gap_ns, 0) -
+      ni_clock_measure_oddness(g->ns, g->n, gap_ns - s->by_ns, 0);
 }
 
 /* from: the first operation behind the step before this one. */

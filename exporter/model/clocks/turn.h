@@ -25,4 +25,10 @@
 int ni_clock_find_turns(const struct ni_host_clock *c, const int64_t *t_ns, size_t n,
                         size_t turn[static NI_CLOCK_STEPS]);
 
+/*
+ * How far x is from the nearest of the usual times between operations, usual[0..n) in ascending order, ns.
+ * own: so many of them are x itself. INFINITY: there are no others.
+ */
+double ni_clock_measure_oddness(const int64_t *usual, size_t n, int64_t x, size_t own);
+
 #endif
